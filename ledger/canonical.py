@@ -1,0 +1,220 @@
+"""Values <-> bytes and digests: the only place that encodes, decodes or hashes an event.
+
+Leaves the place of an event to `entry.py` and the meaning of its fields to `state.py`.
+
+Rules:
+- Bytes are compact JSON in declared field order; objects with free keys are sorted by code point.
+- What is stored is what was checked: encode, decode strictly, encode again, same bytes, same value.
+- NaN, infinities, wrong types, lone surrogates and text outside the grammar are refused by field path.
+- An event's id is "b3:" and BLAKE3 in derive_key mode over exactly the stored bytes; security rests on
+  the SHA-256 leaf over the entry, the id only names.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from hashlib import sha256
+from typing import cast
+
+import msgspec
+from blake3 import blake3
+
+from .errors import IntegrityError, LedgerError
+from .events import EVENT_KINDS, Blob, Event
+
+__all__ = (
+    "EVENT_CONTEXT",
+    "NAME_BYTES_MAX",
+    "TEXT_BYTES_MAX",
+    "blake3_hex",
+    "blob_of",
+    "check_name",
+    "check_text",
+    "decode_event",
+    "encode_event",
+    "event_id",
+    "schemas_digest",
+    "sha256_hex",
+)
+
+EVENT_CONTEXT = "fairtrial 2026-12-01 event id v1"
+NAME_BYTES_MAX = 200
+TEXT_BYTES_MAX = 2000
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_HASHER = blake3(derive_key_context=EVENT_CONTEXT)
+_BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
+# Fields that hold free text (LF and TAB allowed); every other string is a name.
+_TEXT_FIELDS = frozenset(
+    {"reason", "note", "path", "override", "undetermined", "settings", "vkey", "previous"}
+    | {"signature", "previous_signature"}
+)
+
+
+def sha256_hex(data: bytes) -> str:
+    """Returns the SHA-256 of bytes in lower-case hex."""
+    return sha256(data).hexdigest()
+
+
+def blake3_hex(data: bytes) -> str:
+    """Returns the plain BLAKE3 of bytes in lower-case hex, as `b3sum` prints it."""
+    return blake3(data).hexdigest()
+
+
+def blob_of(data: bytes) -> Blob:
+    """Returns the reference that names these bytes."""
+    return Blob(size=len(data), blake3=blake3_hex(data), sha256=sha256_hex(data))
+
+
+def event_id(data: bytes) -> str:
+    """Returns the id of an event's stored bytes: "b3:" and 64 hex digits."""
+    hasher = _HASHER.copy()
+    hasher.update(data)
+    return "b3:" + hasher.hexdigest()
+
+
+def encode_event(event: Event) -> bytes:
+    """Returns the bytes that are stored for ever.
+
+    Raises:
+        LedgerError: A value can't be stored; `where` is its field path.
+    """
+    kind = type(event)
+    try:
+        data = _ENCODER.encode(event)
+        back = msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, RecursionError) as error:
+        _check_values(event, "")
+        raise LedgerError(
+            f"an event of kind {kind.__struct_config__.tag} can't be encoded: {error}",
+            todo="give every field a value of its declared type",
+        ) from error
+    same = back == event and _ENCODER.encode(back) == data
+    if not same or _needs_walk(data):
+        _check_values(event, "")
+    if not same:
+        raise LedgerError(
+            f"an event of kind {kind.__struct_config__.tag} changes when it is read back",
+            expected=repr(event),
+            found=repr(back),
+            todo="give every field a value of exactly its declared type (1.0, not 1, for a float)",
+        )
+    return data
+
+
+def decode_event(data: bytes) -> Event:
+    """Returns the event whose canonical bytes these are.
+
+    Raises:
+        IntegrityError: The bytes are not those of an event in canonical form, or of unknown kind.
+    """
+    try:
+        event = _DECODER.decode(data)
+        again = _ENCODER.encode(event)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise IntegrityError(
+            "the bytes are not an event of this format", found=f"{error}: {data[:80]!r}"
+        ) from error
+    if again != data:
+        raise IntegrityError(
+            "the event is not in canonical form", expected=repr(again[:200]), found=repr(data[:200])
+        )
+    if _needs_walk(data):
+        try:
+            _check_values(event, "")
+        except LedgerError as error:
+            raise IntegrityError(error.what, where=error.where, found=error.found) from error
+    return event
+
+
+def _needs_walk(data: bytes) -> bool:
+    """Returns whether any text in these bytes could break the grammar of names and texts."""
+    # Plain ASCII without an escape, DEL or a blank beside a quotation mark can't break it.
+    return not data.isascii() or any(part in data for part in (b"\\", b"\x7f", b' "', b'" '))
+
+
+def schemas_digest() -> str:
+    """Returns the SHA-256 over the JSON Schemas of all event kinds, sorted by kind."""
+    schemas = {kind: msgspec.json.schema(cls) for kind, cls in sorted(EVENT_KINDS.items())}
+    return sha256_hex(msgspec.json.encode(schemas, order="deterministic"))
+
+
+def check_name(value: str, where: str) -> None:
+    """Refuses what is not a name: NFC, 1 to 200 bytes, no control character, no blank at an end.
+
+    Raises:
+        LedgerError: The text breaks the rule; says how.
+    """
+    if value != value.strip():
+        raise _refusal("a name has a blank at an end", where, value)
+    if not value:
+        raise _refusal("a name is empty", where, value)
+    _check_characters(value, where, NAME_BYTES_MAX, allowed="")
+
+
+def check_text(value: str, where: str) -> None:
+    """Refuses what is not free text: NFC, at most 2,000 bytes, only LF and TAB as control characters.
+
+    Raises:
+        LedgerError: The text breaks the rule; says how.
+    """
+    _check_characters(value, where, TEXT_BYTES_MAX, allowed="\n\t")
+
+
+def _check_characters(value: str, where: str, bytes_max: int, *, allowed: str) -> None:
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise _refusal("the text holds a lone surrogate", where, ascii(value)) from error
+    if size > bytes_max:
+        raise _refusal(f"the text has {size} bytes, at most {bytes_max} fit", where, value[:60])
+    if unicodedata.normalize("NFC", value) != value:
+        raise _refusal("the text is not in Unicode form NFC", where, ascii(value))
+    for character in value:
+        if (unicodedata.category(character) == "Cc" and character not in allowed) or (
+            character in _BIDI
+        ):
+            raise _refusal("the text holds a control character", where, ascii(value))
+
+
+def _refusal(what: str, where: str, found: str) -> LedgerError:
+    return LedgerError(what, where=where, found=found, todo="change the value")
+
+
+def _check_values(value: object, where: str) -> None:
+    """Walks a value and refuses the first leaf that can't be stored, by its path."""
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            _check_values(getattr(value, name), f"{where}.{name}" if where else name)
+    elif isinstance(value, dict):
+        for key, item in cast("dict[str, object]", value).items():
+            _check_name_like(key, f"{where} key")
+            _check_values(item, f"{where}.{key}")
+    elif isinstance(value, (tuple, list)):
+        for index, item in enumerate(cast("tuple[object, ...]", value)):
+            _check_values(item, f"{where}[{index}]")
+    else:
+        _check_leaf(value, where)
+
+
+def _check_name_like(value: object, where: str) -> None:
+    if not isinstance(value, str):
+        raise _refusal("a key is not text", where, repr(value))
+    check_name(value, where)
+
+
+def _check_leaf(value: object, where: str) -> None:
+    field = where.partition(".")[0] if where.startswith("settings") else where.rpartition(".")[2]
+    if isinstance(value, str):
+        if field == "answer" or not value:
+            check_text(value, where)
+        elif field in _TEXT_FIELDS:
+            check_text(value, where)
+        else:
+            check_name(value, where)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise _refusal("a number is not finite", where, repr(value))
+    elif value is not None and not isinstance(value, (bool, int, float)):
+        raise _refusal(f"a value has type {type(value).__name__}", where, repr(value)[:80])

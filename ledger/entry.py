@@ -1,0 +1,154 @@
+"""An event at its place in the log: `{v, ledger, seq, prev, time, actor, id, event}`, one line.
+
+Leaves the bytes of the event to `canonical.py`, the tree to `merkle.py` and storage to the stores.
+
+Rules:
+- The event stands verbatim and last; the header before it is one ASCII form, read by one pattern.
+- An entry has at most 65,535 bytes without its newline.
+- `prev` is the leaf of the entry before, 64 zeros for seq 0.
+- The actor is claimed, not authenticated.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from .canonical import event_id
+from .errors import IntegrityError, LedgerError
+from .merkle import leaf_hash
+
+__all__ = (
+    "ENTRY_BYTES_MAX",
+    "FIRST_PREV",
+    "Entry",
+    "build_entry",
+    "check_actor",
+    "check_entry",
+    "parse_entry",
+)
+
+ENTRY_BYTES_MAX = 65_535
+FIRST_PREV = bytes(32)
+
+_HEADER = re.compile(
+    rb'\{"v":1,"ledger":"([0-9a-f]{32})","seq":(0|[1-9][0-9]{0,15}),"prev":"([0-9a-f]{64})",'
+    rb'"time":"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z)",'
+    rb'"actor":"([!#-&(-\[\]-~]{1,64})","id":"(b3:[0-9a-f]{64})","event":'
+)
+_ACTOR = re.compile(r"[!#-&(-\[\]-~]{1,64}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z", re.ASCII)
+
+
+class Entry(NamedTuple):
+    """One entry, taken apart; `data` are its bytes as stored, without the newline."""
+
+    ledger: str
+    seq: int
+    prev: bytes
+    time: str
+    actor: str
+    id: str
+    event: bytes
+    data: bytes
+
+    def leaf(self) -> bytes:
+        """Returns the 32-byte leaf hash of the stored bytes."""
+        return leaf_hash(self.data)
+
+
+def build_entry(
+    event: bytes, *, ledger: str, seq: int, prev: bytes, time: str, actor: str, id: str
+) -> bytes:
+    """Returns the bytes of an entry around verbatim event bytes.
+
+    Args:
+        event: Canonical event bytes.
+        prev: 32-byte leaf of the entry before.
+        time: UTC, `YYYY-MM-DDThh:mm:ss.ffffffZ`.
+        id: The id of `event`.
+
+    Raises:
+        LedgerError: The entry would be too large, or the actor or the time has another form.
+    """
+    check_actor(actor)
+    if not _TIME.fullmatch(time):
+        raise LedgerError("the time of an entry has 6 decimals and a Z", found=time)
+    head = (
+        f'{{"v":1,"ledger":"{ledger}","seq":{seq},"prev":"{prev.hex()}","time":"{time}",'
+        f'"actor":"{actor}","id":"{id}","event":'
+    )
+    data = head.encode("ascii") + event + b"}"
+    if len(data) > ENTRY_BYTES_MAX:
+        raise LedgerError(
+            "an entry is too large",
+            expected=f"at most {ENTRY_BYTES_MAX:,} bytes",
+            found=f"{len(data):,} bytes",
+            todo="put the large value into an artifact",
+        )
+    return data
+
+
+def parse_entry(data: bytes) -> Entry:
+    """Returns the parts of an entry; checks its form only, no hash.
+
+    Raises:
+        IntegrityError: The bytes have another form.
+    """
+    match = _HEADER.match(data)
+    if match is None or data[-1:] != b"}" or len(data) > ENTRY_BYTES_MAX or b"\n" in data:
+        raise IntegrityError(
+            "the bytes are not an entry",
+            expected='{"v":1,"ledger":…,"seq":…,"prev":…,"time":…,"actor":…,"id":…,"event":…}',
+            found=repr(data[:120]),
+        )
+    ledger, seq, prev, time, actor, id_ = match.groups()
+    return Entry(
+        ledger.decode(),
+        int(seq),
+        bytes.fromhex(prev.decode()),
+        time.decode(),
+        actor.decode(),
+        id_.decode(),
+        data[match.end() : -1],
+        data,
+    )
+
+
+def check_entry(entry: Entry, *, ledger: str | None, seq: int, prev: bytes) -> None:
+    """Checks that an entry stands where it says, after the entry before, and that its id holds.
+
+    Args:
+        ledger: The ledger's id; None at seq 0.
+        seq: The place where the entry was found.
+        prev: The leaf of the entry before.
+
+    Raises:
+        IntegrityError: One of them differs; `where` is the seq.
+    """
+    place = f"entry {seq}"
+    for what, expected, found in (
+        ("the entry stands at another place than it says", str(seq), str(entry.seq)),
+        ("the entry belongs to another ledger", ledger or entry.ledger, entry.ledger),
+        ("the entry doesn't follow the one before it", prev.hex(), entry.prev.hex()),
+        ("the id isn't that of the event's bytes", event_id(entry.event), entry.id),
+    ):
+        if expected != found:
+            raise IntegrityError(
+                what, where=place, expected=expected, found=found, todo="ledger replay shows more"
+            )
+
+
+def check_actor(actor: str) -> None:
+    """Refuses an actor outside the grammar: 1 to 64 printable ASCII, no blank, quote, backslash.
+
+    Raises:
+        LedgerError: The actor has another form.
+    """
+    if not _ACTOR.fullmatch(actor):
+        raise LedgerError(
+            "the actor can't be recorded",
+            expected="1 to 64 printable ASCII characters without blank, quote or backslash",
+            found=actor,
+            todo="give --actor NAME or set FAIRTRIAL_ACTOR",
+        )
