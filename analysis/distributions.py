@@ -1,0 +1,161 @@
+"""Distribution functions: normal, t, beta, binomial, chi-square, noncentral t.
+
+Job: give the other modules quantiles and tails, as scalars and, where a loop would be slow, on
+arrays. Leaves every statistical meaning to them.
+
+Rules:
+    - `scipy.special` only, imported at the first call: `scipy.stats` is slow to import, and
+      `ledger --help` must not pay for either.
+    - Tails are computed as tails, never as 1 - cdf, so small p keep their digits.
+    - An argument outside its range is a ValueError; no function returns NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from types import ModuleType
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = (
+    "beta_quantile",
+    "binomial_cdf",
+    "chi2_sf",
+    "noncentral_t_cdf",
+    "normal_cdf",
+    "normal_density_array",
+    "normal_log_cdf",
+    "normal_quantile",
+    "normal_sf",
+    "normal_sf_array",
+    "normal_upper_quantile",
+    "t_cdf",
+    "t_quantile",
+    "t_sf",
+    "t_upper_quantile",
+)
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def normal_quantile(p: float) -> float:
+    """Returns the standard normal quantile of `p` in (0, 1)."""
+    _check_probability(p)
+    return float(_special().ndtri(p))
+
+
+def normal_upper_quantile(p: float) -> float:
+    """Returns z with P(Z > z) = `p`, exact for tiny `p` in (0, 1)."""
+    return -normal_quantile(p) + 0.0
+
+
+def normal_cdf(x: float) -> float:
+    """Returns P(Z <= x)."""
+    _check_number("x", x)
+    return float(_special().ndtr(x))
+
+
+def normal_sf(x: float) -> float:
+    """Returns P(Z > x)."""
+    _check_number("x", x)
+    return float(_special().ndtr(-x))
+
+
+def normal_log_cdf(x: float) -> float:
+    """Returns ln P(Z <= x), finite far into the lower tail."""
+    _check_number("x", x)
+    return float(_special().log_ndtr(x))
+
+
+def normal_sf_array(x: FloatArray) -> FloatArray:
+    """Returns P(Z > x) elementwise, any shape."""
+    return cast(FloatArray, _special().ndtr(-x))
+
+
+def normal_density_array(x: FloatArray) -> FloatArray:
+    """Returns the standard normal density elementwise, any shape."""
+    return cast(FloatArray, np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi))
+
+
+def t_quantile(p: float, df: float) -> float:
+    """Returns the quantile of `p` in (0, 1) of Student's t with `df` > 0, fractional allowed."""
+    _check_probability(p)
+    _check_positive("df", df)
+    return float(_special().stdtrit(df, p))
+
+
+def t_upper_quantile(p: float, df: float) -> float:
+    """Returns t with P(T > t) = `p`, exact for tiny `p` in (0, 1)."""
+    return -t_quantile(p, df) + 0.0
+
+
+def t_cdf(x: float, df: float) -> float:
+    """Returns P(T <= x) of Student's t with `df` > 0."""
+    _check_number("x", x)
+    _check_positive("df", df)
+    return float(_special().stdtr(df, x))
+
+
+def t_sf(x: float, df: float) -> float:
+    """Returns the upper tail P(T > x) of Student's t with `df` > 0."""
+    return t_cdf(-x, df)
+
+
+def beta_quantile(p: float, a: float, b: float) -> float:
+    """Returns the quantile of `p` in (0, 1) of the beta distribution with `a`, `b` > 0."""
+    _check_probability(p)
+    _check_positive("a", a)
+    _check_positive("b", b)
+    return float(_special().betaincinv(a, b, p))
+
+
+def binomial_cdf(k: int, n: int, p: float) -> float:
+    """Returns P(X <= k) for X ~ Bin(n, p), 0 <= p <= 1; 0 below k = 0 and 1 from k = n."""
+    if n < 0 or not 0.0 <= p <= 1.0:
+        raise ValueError(f"binomial_cdf: expected n >= 0 and p in [0, 1], found n={n}, p={p}")
+    if k < 0:
+        return 0.0
+    if k >= n:
+        return 1.0
+    return float(_special().betaincc(k + 1.0, float(n - k), p))
+
+
+def chi2_sf(x: float, df: float) -> float:
+    """Returns the upper tail P(X > x) of chi-square with `df` > 0, x >= 0."""
+    _check_positive("df", df)
+    if not x >= 0.0:
+        raise ValueError(f"x: expected >= 0, found {x}")
+    return float(_special().chdtrc(df, x))
+
+
+def noncentral_t_cdf(x: float, df: float, noncentrality: float) -> float:
+    """Returns P(T <= x) of the noncentral t with `df` > 0 and a finite noncentrality."""
+    _check_number("x", x)
+    _check_number("noncentrality", noncentrality)
+    _check_positive("df", df)
+    return float(_special().nctdtr(df, noncentrality, x))
+
+
+@cache
+def _special() -> ModuleType:
+    from scipy import special  # type: ignore[import-untyped]  # scipy ships no types
+
+    return cast(ModuleType, special)
+
+
+def _check_probability(p: float) -> None:
+    if not 0.0 < p < 1.0:
+        raise ValueError(f"p: expected a probability in (0, 1), found {p}")
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not value > 0.0 or math.isinf(value):
+        raise ValueError(f"{name}: expected a finite number above 0, found {value}")
+
+
+def _check_number(name: str, value: float) -> None:
+    if math.isnan(value):
+        raise ValueError(f"{name}: expected a number, found NaN")

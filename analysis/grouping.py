@@ -1,0 +1,120 @@
+"""Sums per cluster, exact whatever the order of the units.
+
+Job: reduce (value, cluster) arrays to one sum and one size per cluster. Leaves what is done with
+the sums to `paired`, `intervals` and `resampling`.
+
+Rules:
+    - Each sum is the correctly rounded sum of its values (`math.fsum`, or integers, where float64
+      addition is exact), so any permutation of the units gives the same bits.
+    - The order of the clusters in the result follows their codes and carries no meaning: whoever
+      adds over clusters uses `math.fsum` again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ("FloatArray", "Groups", "IntArray", "cluster_sizes", "exact_sum", "group")
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_EXACT_INTEGERS = 2.0**53
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Groups:
+    """Holds what the cluster-robust formulas need of n units in G clusters.
+
+    Attributes:
+        sums: sum of the values of each cluster, shape (G,).
+        sizes: units of each cluster, shape (G,), as float64.
+        codes: place of each unit's cluster in `sums`, shape (n,).
+        total: sum of all values.
+        squares: sum of the squared deviations from the mean.
+        largest: largest absolute value.
+        n: number of units.
+    """
+
+    sums: FloatArray
+    sizes: FloatArray
+    codes: IntArray
+    total: float
+    squares: float
+    largest: float
+    n: int
+
+
+def group(values: FloatArray, clusters: IntArray) -> Groups:
+    """Groups values by cluster.
+
+    Args:
+        values: shape (n,), finite, n >= 1.
+        clusters: integer code of each unit's cluster, shape (n,); any integers.
+    """
+    values, clusters = _check_group(values, clusters)
+    codes, count = _compact(clusters)
+    sizes = np.bincount(codes, minlength=count).astype(np.float64)
+    largest = float(np.max(np.abs(values)))
+    exact = bool(np.all(values == np.rint(values))) and largest * values.size < _EXACT_INTEGERS
+    sums = np.bincount(codes, values, count) if exact else _fsum_by_code(values, codes, sizes)
+    total = exact_sum(sums) if exact else exact_sum(values)
+    deviations = values - total / values.size
+    return Groups(
+        sums=sums,
+        sizes=sizes,
+        codes=codes,
+        total=total,
+        squares=exact_sum(deviations * deviations),
+        largest=largest,
+        n=int(values.size),
+    )
+
+
+def exact_sum(values: FloatArray) -> float:
+    """Returns the correctly rounded sum, the same for any order of `values`."""
+    return math.fsum(values.tolist())
+
+
+def cluster_sizes(clusters: IntArray) -> FloatArray:
+    """Returns the number of units of each cluster, shape (G,), in the order of the codes."""
+    codes, count = _compact(np.asarray(clusters))
+    return np.bincount(codes, minlength=count).astype(np.float64)
+
+
+def _compact(clusters: IntArray) -> tuple[IntArray, int]:
+    low, high = int(clusters.min()), int(clusters.max())
+    if high - low < 4 * clusters.size:
+        present = np.bincount(clusters - low) > 0
+        places = np.cumsum(present) - 1
+        return places[clusters - low].astype(np.int64), int(present.sum())
+    names, codes = np.unique(clusters, return_inverse=True)
+    return codes.astype(np.int64), int(names.size)
+
+
+def _fsum_by_code(values: FloatArray, codes: IntArray, sizes: FloatArray) -> FloatArray:
+    ordered = values[np.argsort(codes, kind="stable")].tolist()
+    ends = np.cumsum(sizes).astype(np.int64).tolist()
+    starts = [0, *ends[:-1]]
+    return np.array([math.fsum(ordered[a:b]) for a, b in zip(starts, ends, strict=True)])
+
+
+def _check_group(values: FloatArray, clusters: IntArray) -> tuple[FloatArray, IntArray]:
+    values = np.asarray(values, dtype=np.float64)
+    clusters = np.asarray(clusters)
+    if clusters.dtype.kind not in "iu" and clusters.size:
+        raise TypeError(f"clusters: expected integer codes, found {clusters.dtype}")
+    if values.ndim != 1 or values.shape != clusters.shape:
+        raise ValueError(
+            "values, clusters: expected two arrays of one equal length, "
+            f"found shapes {values.shape} and {clusters.shape}"
+        )
+    if values.size == 0:
+        raise ValueError("values: expected at least one unit, found none")
+    if not np.all(np.isfinite(values)):
+        raise ValueError("values: expected finite numbers, found NaN or an infinity")
+    return values, clusters.astype(np.int64)
