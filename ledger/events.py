@@ -295,10 +295,11 @@ class Attempt(_Event, kw_only=True, tag="attempt/1"):
 
 
 class AttemptEnd(_Event, kw_only=True, tag="attempt_end/1"):
-    """A try ended without settling its slot."""
+    """A try ended without settling its slot; `retry` false: another try would be of no use."""
 
     session: Count
     status: AttemptStatus
+    retry: bool = True
     code: Code | None = None
     cost_nanousd: Count | None = None
     incurred_nanousd: Count | None = None

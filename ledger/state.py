@@ -1,0 +1,421 @@
+"""The pure fold: `apply(state, entry, event) -> state`, used by append, resume and replay alike.
+
+What each kind needs, forbids and does (FORMAT-V1, transition table), and the module that checks it:
+
+    open       empty ledger                                                  plan_rules
+    adopt      a newer tool; not closed                                      plan_rules
+    register   new id; what it supersedes is withdrawn                       plan_rules
+    freeze     registered, once; looks rise to the last slot                 plan_rules
+    amend      subject is the newest register or amend; fixed parts equal    plan_rules
+    start      frozen, fresh nonce, not ended: fences older sessions         run_rules
+    stop       the live session, nothing open, the reason true               run_rules
+    attempt    live, before the next look, tries left, within the ceilings   run_rules
+    attempt_end  the newest attempt of the slot, open                        run_rules
+    decision   live, before the next look, origin as frozen: settles         run_rules
+    settle     a lost or interrupted attempt, once: corrects its cost        run_rules
+    look       the next one, all its slots settled, basis after last change  end_rules
+    result     idle; final, true ceiling stop, or a person                   end_rules
+    withdraw   idle, nothing crossed, no look due                            end_rules
+    reanalysis after a result                                                end_rules
+    invalidate a settled slot, once, before the result                       end_rules
+    unblind    blinded and idle                                              end_rules
+    refuse sign import anchor key redact recover close                       book_rules
+
+Leaves bytes, hashes and roots to `log.py` and `replay.py`.
+
+Rules:
+- A transition checks everything first and changes the state only then: a refused event leaves it as
+  it was. The state is handed over: use the one returned, not the one given.
+- One slot holds one event: a taken slot is a ConflictError, a gap in numbers a TransitionError.
+- Final = a crossing that stops, or the last look taken. Ended = result or withdrawn.
+  Live = newest session, not stopped. Idle = newest session stopped (or none), no attempt open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from .entry import Entry
+from .errors import ConflictError, TransitionError
+from .events import (
+    Amend,
+    Blob,
+    Event,
+    FrozenArm,
+    LookPlan,
+    Register,
+    Rules,
+    event_kind,
+)
+from .slots import Slots
+
+__all__ = (
+    "AmendNote",
+    "ArmTally",
+    "Experiment",
+    "LookTaken",
+    "LostAttempt",
+    "PlanColumns",
+    "PlanReader",
+    "ResultNote",
+    "State",
+    "apply",
+    "due_look",
+    "is_ended",
+    "is_final",
+    "is_idle",
+    "is_taken",
+    "next_look_last",
+    "next_number",
+    "require",
+)
+
+STREAK_MAX = 5
+# Kinds that fill their slot once, with number 0.
+ONCE = frozenset({"open", "register", "freeze", "decision", "result", "withdraw", "close"})
+# Kinds whose slot has a position.
+PLACED = frozenset({"attempt", "attempt_end", "decision", "settle", "invalidate"})
+# Kinds that belong to the whole ledger.
+LEDGER_WIDE = frozenset(
+    {"open", "adopt", "import", "anchor", "key", "recover", "redact", "sign", "close"}
+)
+
+
+class PlanColumns(Protocol):
+    """The frozen run order as columns; entry i belongs to position i+1."""
+
+    @property
+    def units(self) -> Sequence[str]:
+        """Unit ids."""
+
+    @property
+    def arms(self) -> Sequence[str]:
+        """Arm names."""
+
+    @property
+    def replicates(self) -> Sequence[int]:
+        """Replicates, from 1."""
+
+
+# Reads the plan blob of a freeze; None when its bytes aren't at hand.
+PlanReader = Callable[[Blob], PlanColumns | None]
+
+
+class AmendNote(msgspec.Struct, frozen=True, kw_only=True):
+    """One amendment, as later reports list it."""
+
+    seq: int
+    class_: str
+    sections: tuple[str, ...]
+    fields: tuple[str, ...]
+    outcomes: int
+    looks_taken: int
+    reason: str
+
+
+class LookTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """One look taken: where, and whether the run goes on."""
+
+    seq: int
+    last: int
+    continues: bool
+    crossed: bool
+
+
+class LostAttempt(msgspec.Struct, kw_only=True):
+    """An attempt that ended without its own word on cost; `settled` once a person corrected it."""
+
+    seq: int
+    number: int
+    arm: int
+    charged: int
+    settled: bool = False
+
+
+class ArmTally(msgspec.Struct, kw_only=True):
+    """Running sums of one arm; `streak` holds the positions of its failing streak."""
+
+    spent_nanousd: int = 0
+    reserved_nanousd: int = 0
+    calls: int = 0
+    tokens: int = 0
+    open: int = 0
+    good_seq: int = -1
+    streak: list[int] = []
+
+
+class ResultNote(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on record."""
+
+    seq: int
+    verdict: str
+    reason_code: str
+    stopped_by: str
+
+
+class Experiment(msgspec.Struct, kw_only=True):
+    """Everything the rules need to know of one experiment."""
+
+    name: str
+    register_seq: int
+    protocol: Blob
+    resolved: Blob
+    sections: dict[str, str]
+    plan_seq: int  # newest register or amend
+    media: str
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    freeze_seq: int | None = None
+    plan_blob: Blob | None = None
+    units_blob: Blob | None = None
+    files_blob: Blob | None = None
+    unit_count: int = 0
+    cluster_count: int = 0
+    arms: tuple[FrozenArm, ...] = ()
+    rules: Rules | None = None
+    looks: tuple[LookPlan, ...] = ()
+    slots: Slots | None = None
+    tallies: list[ArmTally] = []
+    sessions: int = 0
+    live: bool = False
+    nonces: set[str] = set()
+    last_stop: str | None = None
+    last_stop_time: str = ""
+    start_time: str = ""
+    ran_seconds: float = 0.0
+    settled: int = 0
+    open: int = 0
+    last_change: int = -1
+    taken: list[LookTaken] = []
+    amends: list[AmendNote] = []
+    lost: dict[int, list[LostAttempt]] = {}
+    invalidated: dict[int, int] = {}
+    unblind_seq: int | None = None
+    unblinded_early: bool = False
+    result: ResultNote | None = None
+    withdrawn_seq: int | None = None
+    refusals: set[str] = set()
+    counters: dict[str, int] = {}
+
+
+class Signature(msgspec.Struct, frozen=True, kw_only=True):
+    """One person's signature over an entry."""
+
+    seq: int
+    subject: int
+    role: str
+    meaning: str
+
+
+class State(msgspec.Struct, kw_only=True):
+    """The fold of a whole ledger up to `size` entries."""
+
+    size: int = 0
+    ledger: str = ""
+    tool: str = ""
+    schemas: str = ""
+    closed: bool = False
+    vkey: str | None = None
+    anchored: dict[str, int] = {}  # level -> largest size covered
+    signatures: list[Signature] = []
+    erased: set[str] = set()
+    experiments: dict[str, Experiment] = {}
+    counters: dict[str, int] = {}
+
+
+def apply(state: State, entry: Entry, event: Event, *, plan_of: PlanReader) -> State:
+    """Returns the state after an entry; the given state must not be used again.
+
+    Args:
+        state: The fold of all earlier entries; unchanged when an error is raised.
+        entry: The entry, checked by its hashes already.
+        event: Its decoded event.
+        plan_of: Reads a plan blob.
+
+    Raises:
+        ConflictError: The event's slot is taken.
+        TransitionError: The event may not stand here.
+        BudgetExceededError: The ceiling leaves no room for the attempt.
+    """
+    from . import book_rules, end_rules, plan_rules, run_rules
+
+    kind = event_kind(event)
+    _check_slot(state, kind, event)
+    handler = (
+        run_rules.HANDLERS.get(kind)
+        or end_rules.HANDLERS.get(kind)
+        or plan_rules.HANDLERS.get(kind)
+        or book_rules.HANDLERS[kind]
+    )
+    handler(state, entry, event, plan_of)
+    state.size = entry.seq + 1
+    return state
+
+
+def require(condition: bool, what: str, *, where: str = "", todo: str = "") -> None:
+    """Raises a TransitionError unless the condition holds."""
+    if not condition:
+        raise TransitionError(what, where=where, todo=todo)
+
+
+def _check_slot(state: State, kind: str, event: Event) -> None:
+    require(
+        (state.size == 0) == (kind == "open"), "a ledger begins with `open`, which comes only once"
+    )
+    require(
+        (kind in LEDGER_WIDE) == (event.experiment == ""),
+        f"an event of kind {kind} {'has no' if kind in LEDGER_WIDE else 'needs an'} experiment",
+    )
+    require(
+        (kind in PLACED) == (event.position > 0),
+        f"an event of kind {kind} {'needs a' if kind in PLACED else 'has no'} position",
+    )
+    if is_taken(state, event):
+        raise ConflictError(
+            "the slot is taken",
+            where=slot_text(event),
+            todo="one slot holds one event; ledger log shows it",
+        )
+    expected = next_number(state, kind, event.experiment, event.position)
+    if event.number != expected:
+        raise TransitionError(
+            "numbers of a slot follow without gap",
+            where=slot_text(event),
+            expected=str(expected),
+            found=str(event.number),
+        )
+
+
+def slot_text(event: Event) -> str:
+    """Returns a slot in words."""
+    parts = [event.experiment or "ledger", event_kind(event)]
+    if event.position:
+        parts.append(f"position {event.position}")
+    if event.number:
+        parts.append(f"number {event.number}")
+    return " ".join(parts)
+
+
+def next_number(state: State, kind: str, experiment: str, position: int = 0) -> int:
+    """Returns the number that the next event of this kind and place has to carry."""
+    if kind in ONCE:
+        return 0
+    if experiment == "":
+        return state.counters.get(kind, 0) + 1
+    known = state.experiments.get(experiment)
+    if known is None:
+        return 1
+    if kind == "stop":
+        return known.sessions
+    slots = known.slots
+    if kind in PLACED and (slots is None or not 0 < position <= len(slots)):
+        return 1
+    if kind == "attempt":
+        assert slots is not None
+        return slots.attempts[position] + 1
+    if kind == "attempt_end":
+        assert slots is not None
+        return slots.attempts[position]
+    if kind == "settle":
+        return sum(one.settled for one in known.lost.get(position, ())) + 1
+    if kind == "invalidate":
+        return (position in known.invalidated) + 1
+    return known.counters.get(kind, 0) + 1
+
+
+def is_taken(state: State, event: Event) -> bool:
+    """Returns whether the slot of an event already holds one."""
+    kind = event_kind(event)
+    known = state.experiments.get(event.experiment)
+    if kind not in ONCE:
+        if kind == "stop":
+            return known is not None and (
+                event.number < known.sessions or (event.number == known.sessions and not known.live)
+            )
+        expected = next_number(state, kind, event.experiment, event.position)
+        if kind == "attempt_end" and known is not None and known.slots is not None:
+            within = 0 < event.position <= len(known.slots)
+            return within and (
+                0 < event.number < expected
+                or (event.number == expected > 0 and not known.slots.is_open[event.position])
+            )
+        return 0 < event.number < expected
+    if kind == "open":
+        return state.size > 0
+    if kind == "close":
+        return state.closed
+    if known is None:
+        return False
+    if kind == "decision":
+        slots = known.slots
+        return (
+            slots is not None
+            and 0 < event.position <= len(slots)
+            and slots.status[event.position] > 0
+        )
+    return {
+        "register": True,
+        "freeze": known.freeze_seq is not None,
+        "result": known.result is not None,
+        "withdraw": known.withdrawn_seq is not None,
+    }[kind]
+
+
+def experiment_of(state: State, event: Event) -> Experiment:
+    """Returns the experiment of an event.
+
+    Raises:
+        TransitionError: It isn't registered.
+    """
+    known = state.experiments.get(event.experiment)
+    if known is None:
+        raise TransitionError(
+            "the experiment isn't registered",
+            where=event.experiment,
+            todo="ledger register PROTOCOL",
+        )
+    return known
+
+
+def is_final(known: Experiment) -> bool:
+    """Returns whether no further outcome may come: a stopping crossing, or the last look taken."""
+    taken = known.taken
+    return bool(taken) and (not taken[-1].continues or len(taken) == len(known.looks))
+
+
+def is_ended(known: Experiment) -> bool:
+    """Returns whether the experiment has a result or was withdrawn."""
+    return known.result is not None or known.withdrawn_seq is not None
+
+
+def is_idle(known: Experiment) -> bool:
+    """Returns whether no session is live and no attempt open."""
+    return not known.live and known.open == 0
+
+
+def next_look_last(known: Experiment) -> int:
+    """Returns the last position before the next untaken look; 0 when no outcome may come."""
+    if is_final(known) or not known.looks:
+        return 0
+    return known.looks[len(known.taken)].last
+
+
+def due_look(known: Experiment) -> int | None:
+    """Returns the number of the look whose slots are all settled and which isn't taken."""
+    last = next_look_last(known)
+    if not last or known.slots is None or is_ended(known):
+        return None
+    start = known.taken[-1].last + 1 if known.taken else 1
+    if known.slots.status.find(0, start, last + 1) != -1:
+        return None
+    return len(known.taken) + 1
+
+
+def newest_protocol(known: Experiment, event: Register | Amend, seq: int) -> None:
+    """Makes the protocol of a register or amend the one in force."""
+    known.protocol, known.resolved = event.protocol, event.resolved
+    known.sections = dict(event.sections)
+    known.plan_seq = seq
