@@ -42,7 +42,7 @@ $(CREATED):
 $(RUNTIME): $(CREATED) requirements.txt requirements-build.txt pyproject.toml
 	@echo "$(VENV): installing the pinned requirements"
 	@$(PIP) install --require-hashes -r requirements.txt -r requirements-build.txt
-	@$(PIP) install --no-index --no-deps --no-build-isolation --editable .
+	@PYTHONWARNINGS=ignore $(PIP) install --no-index --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(TOOLS): $(RUNTIME) requirements-test.txt
@@ -55,7 +55,7 @@ clean:
 	find . -name __pycache__ -type d -prune -not -path './.git/*' -exec rm -rf {} +
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --only-binary :all: --emit-build-options \
-	--generate-hashes --no-header --no-annotate --no-emit-index-url
+	--generate-hashes --no-header --no-annotate
 
 lock:
 	$(LOCK) --upgrade pyproject.toml --extra test -o requirements-test.txt
