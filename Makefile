@@ -31,7 +31,7 @@ check: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@rm -rf $(VENV)/typing && mkdir -p $(VENV)/typing/fairtrial
-	@for part in $(PACKAGES); do ln -s "$(CURDIR)/$$part" $(VENV)/typing/fairtrial/; done
+	@cp -R $(PACKAGES) $(VENV)/typing/fairtrial/
 	sh .ci/types $(BIN) $(VENV)/typing
 
 $(CREATED):
