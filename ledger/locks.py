@@ -1,0 +1,195 @@
+"""Locks between processes: `flock` on side files in `<ledger>.d/`, with a time limit.
+
+Leaves it to the callers what a lock protects: the stores take `append.lock` for a batch, the engine
+`run-<experiment>.lock` for a session.
+
+Rules:
+- The lock is the kernel's and ends with its holder, however that ends; no lock file is ever stale.
+- The content of the file (pid, host, since, what) is only for the message to those who wait.
+- A lock file may be deleted when it is idle; one deleted while held is noticed by who comes next.
+- Looking at a lock creates nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .durable import create_folder, write_all
+from .errors import BusyError, StoreError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ("LockHolder", "append_lock_path", "file_lock", "lock_holder", "run_lock_path", "side_folder")
+
+_WAIT_MIN_SECONDS = 0.0005
+_WAIT_MAX_SECONDS = 0.02
+
+
+class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who holds a lock, in its own words."""
+
+    pid: int
+    host: str
+    since: str
+    what: str
+
+    def text(self) -> str:
+        """Returns the holder as one phrase."""
+        return f"{self.what} (pid {self.pid} on {self.host}, since {self.since})"
+
+
+def side_folder(ledger: Path) -> Path:
+    """Returns the folder beside a ledger that holds its blobs, locks and caches."""
+    return ledger.with_name(ledger.name + ".d")
+
+
+def append_lock_path(ledger: Path) -> Path:
+    """Returns the file whose lock is the right to append."""
+    return side_folder(ledger) / "append.lock"
+
+
+def run_lock_path(ledger: Path, experiment: str) -> Path:
+    """Returns the file whose lock is the right to run an experiment."""
+    return side_folder(ledger) / f"run-{experiment}.lock"
+
+
+@contextmanager
+def file_lock(path: Path, *, timeout_seconds: float, what: str) -> Iterator[None]:
+    """Holds the lock on a side file for as long as the block runs.
+
+    Args:
+        path: The side file; created, with its folder, when absent.
+        timeout_seconds: How long to wait for another holder; 0 tries once.
+        what: What the holder does, in words for those who wait ("append", "run of exp-1").
+
+    Raises:
+        BusyError: Another holder kept the lock; `found` names it.
+        StoreError: No lock can be taken here.
+    """
+    fcntl = _fcntl(path)
+    fd = _acquire(fcntl, path, time.monotonic() + timeout_seconds, timeout_seconds)
+    try:
+        _announce(fd, what)
+        yield
+    finally:
+        # Closing frees the lock; the content goes first, so that no waiter names a holder who left.
+        try:
+            os.ftruncate(fd, 0)
+        finally:
+            os.close(fd)
+
+
+def lock_holder(path: Path) -> LockHolder | None:
+    """Returns who holds a lock now, or None when nobody does; changes nothing."""
+    fcntl = _fcntl(path)
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_holder(fd)
+    else:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _acquire(fcntl: ModuleType, path: Path, deadline: float, timeout_seconds: float) -> int:
+    wait = _WAIT_MIN_SECONDS
+    while True:
+        fd = _open(path)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_current(fd, path):
+                return fd
+            os.close(fd)
+            continue
+        except BlockingIOError:
+            holder = _read_holder(fd)
+            os.close(fd)
+        except OSError as error:
+            os.close(fd)
+            raise _no_lock(path, error) from error
+        if time.monotonic() >= deadline:
+            raise _busy(path, holder, timeout_seconds)
+        # A random part keeps waiters out of step; flock itself knows no queue.
+        time.sleep(min(wait * random.uniform(0.5, 1.0), max(0.0, deadline - time.monotonic())))
+        wait = min(wait * 1.5, _WAIT_MAX_SECONDS)
+
+
+def _open(path: Path) -> int:
+    try:
+        create_folder(path.parent)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        raise _no_lock(path, error) from error
+
+
+def _is_current(fd: int, path: Path) -> bool:
+    """Returns whether the locked file still has the name, or was deleted before the lock came."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _announce(fd: int, what: str) -> None:
+    holder = LockHolder(
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        since=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        what=what,
+    )
+    os.ftruncate(fd, 0)
+    write_all(fd, msgspec.json.encode(holder))
+
+
+def _read_holder(fd: int) -> LockHolder:
+    try:
+        return msgspec.json.decode(os.pread(fd, 4096, 0), type=LockHolder)
+    except msgspec.MsgspecError:
+        # Between taking the lock and writing the content there is a moment without content.
+        return LockHolder(pid=0, host="an unknown host", since="just now", what="another process")
+
+
+def _busy(path: Path, holder: LockHolder, timeout_seconds: float) -> BusyError:
+    return BusyError(
+        f"the lock is held by another process, waited {timeout_seconds:g} s",
+        where=str(path),
+        expected="a free lock",
+        found=holder.text(),
+        todo="wait until it has ended; the lock ends with its holder",
+    )
+
+
+def _no_lock(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        "no lock can be taken here, so nothing is written",
+        where=str(path),
+        found=str(error),
+        todo="use a folder that you may write to, on a file system that has locks",
+    )
+
+
+def _fcntl(path: Path) -> ModuleType:
+    try:
+        import fcntl
+    except ImportError as error:
+        raise StoreError(
+            "this system has no flock: it reads and replays ledgers, it doesn't write them",
+            where=str(path),
+        ) from error
+    return fcntl
