@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -85,9 +86,7 @@ def exit_probability(
         upper.append(tail_above(paths, t, c))
         lower.append(tail_below(paths, t, floor))
         paths = advance(paths, t, floor, c, next_information=_after(information, k))
-    return Exit(
-        upper=tuple(upper), lower=tuple(lower), total=math.fsum(upper) + math.fsum(lower)
-    )
+    return Exit(upper=tuple(upper), lower=tuple(lower), total=math.fsum(upper) + math.fsum(lower))
 
 
 def begin(drift: float = 0.0) -> Paths:
@@ -144,9 +143,7 @@ def advance(
     nodes, weights = _panels(paths, information, lower, upper, min(sd, after))
     scaled = (nodes[:, None] - means[None, :]) / sd
     density = np.sum(normal_density_array(scaled) * paths.mass[None, :], axis=1) / sd
-    return Paths(
-        nodes=nodes, mass=density * weights, information=information, drift=paths.drift
-    )
+    return Paths(nodes=nodes, mass=density * weights, information=information, drift=paths.drift)
 
 
 def check_boundary(
@@ -168,8 +165,8 @@ def check_boundary(
 
 def check_information(information: Sequence[float]) -> None:
     """Raises ValueError unless the fractions rise strictly within (0, 1]."""
-    rising = all(a < b for a, b in zip(information, information[1:], strict=False))
-    if not information or not rising or not 0.0 < information[0] or information[-1] > 1.0 + 1e-12:
+    rising = all(a < b for a, b in pairwise(information))
+    if not (information and rising and information[0] > 0.0 and information[-1] <= 1.0 + 1e-12):
         raise ValueError(
             f"information: expected fractions that rise within (0, 1], found {list(information)}"
         )

@@ -18,7 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ("FloatArray", "Groups", "IntArray", "cluster_sizes", "exact_sum", "group")
+__all__ = (
+    "FloatArray",
+    "Groups",
+    "IntArray",
+    "cluster_sizes",
+    "effective_clusters",
+    "exact_sum",
+    "group",
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -61,7 +69,7 @@ def group(values: FloatArray, clusters: IntArray) -> Groups:
     sizes = np.bincount(codes, minlength=count).astype(np.float64)
     largest = float(np.max(np.abs(values)))
     exact = bool(np.all(values == np.rint(values))) and largest * values.size < _EXACT_INTEGERS
-    sums = np.bincount(codes, values, count) if exact else _fsum_by_code(values, codes, sizes)
+    sums = _integer_sums(values, codes, count) if exact else _fsum_by_code(values, codes, sizes)
     total = exact_sum(sums) if exact else exact_sum(values)
     deviations = values - total / values.size
     return Groups(
@@ -86,6 +94,16 @@ def cluster_sizes(clusters: IntArray) -> FloatArray:
     return np.bincount(codes, minlength=count).astype(np.float64)
 
 
+def effective_clusters(sizes: FloatArray | IntArray) -> float:
+    """Returns Kish's number of equal clusters that weigh like these, (sum m)^2 / sum m^2.
+
+    Args:
+        sizes: units per cluster, shape (G,), all above 0.
+    """
+    sizes = np.asarray(sizes, dtype=np.float64)
+    return exact_sum(sizes) ** 2 / exact_sum(sizes * sizes)
+
+
 def _compact(clusters: IntArray) -> tuple[IntArray, int]:
     low, high = int(clusters.min()), int(clusters.max())
     if high - low < 4 * clusters.size:
@@ -94,6 +112,10 @@ def _compact(clusters: IntArray) -> tuple[IntArray, int]:
         return places[clusters - low].astype(np.int64), int(present.sum())
     names, codes = np.unique(clusters, return_inverse=True)
     return codes.astype(np.int64), int(names.size)
+
+
+def _integer_sums(values: FloatArray, codes: IntArray, count: int) -> FloatArray:
+    return np.bincount(codes, values, count).astype(np.float64)
 
 
 def _fsum_by_code(values: FloatArray, codes: IntArray, sizes: FloatArray) -> FloatArray:

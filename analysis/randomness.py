@@ -28,9 +28,7 @@ STREAM_BOOTSTRAP: Final = 3
 _WORDS_A_BLOCK: Final = 4
 
 
-def words(
-    count: int, *, seed: int, stream: int, start_block: int = 0
-) -> npt.NDArray[np.uint64]:
+def words(count: int, *, seed: int, stream: int, start_block: int = 0) -> npt.NDArray[np.uint64]:
     """Returns `count` raw 64-bit Philox words, shape (count,).
 
     Args:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
@@ -38,7 +39,7 @@ from .crossing import (
 )
 from .distributions import normal_sf, normal_upper_quantile, t_upper_quantile
 from .grouping import FloatArray, IntArray
-from .values import Estimand, Interval
+from .values import Estimand
 
 __all__ = (
     "Boundary",
@@ -54,9 +55,7 @@ __all__ = (
     "t_critical",
 )
 
-Spending = Literal[
-    "lan_demets_obrien_fleming", "lan_demets_pocock", "hwang_shih_decani", "power"
-]
+Spending = Literal["lan_demets_obrien_fleming", "lan_demets_pocock", "hwang_shih_decani", "power"]
 
 _UNDERFLOW: Final = 1e-14
 _NEWTON_STEPS: Final = 60
@@ -122,9 +121,7 @@ def information_fractions(
     return tuple(math.fsum(weights[:cut]) / whole for cut in cuts)
 
 
-def spent(
-    t: float, *, alpha: float, spending: Spending, parameter: float | None = None
-) -> float:
+def spent(t: float, *, alpha: float, spending: Spending, parameter: float | None = None) -> float:
     """Returns the error of one side that a spending function has used at fraction `t`.
 
     Args:
@@ -144,8 +141,8 @@ def spent(
         return alpha * math.log1p((math.e - 1.0) * t)
     assert parameter is not None
     if spending == "power":
-        return alpha * t**parameter
-    return alpha * (t if parameter == 0.0 else math.expm1(-parameter * t) / math.expm1(-parameter))
+        return float(alpha * t**parameter)
+    return alpha * _hwang_shih_decani(t, parameter)
 
 
 def spending_boundary(
@@ -243,9 +240,13 @@ def repeated_interval(
     return estimate - half, estimate + half
 
 
+def _hwang_shih_decani(t: float, gamma: float) -> float:
+    return t if gamma == 0.0 else math.expm1(-gamma * t) / math.expm1(-gamma)
+
+
 def _solve_tail(paths: Paths, t: float, target: float) -> float:
     """Returns c with P(not stopped before, Z_t >= c) = target."""
-    if target <= _UNDERFLOW and paths.nodes is not None or target <= 0.0:
+    if (target <= _UNDERFLOW and paths.nodes is not None) or target <= 0.0:
         return math.inf
     if paths.nodes is None:
         return normal_upper_quantile(target)
@@ -264,15 +265,13 @@ def _solve_tail(paths: Paths, t: float, target: float) -> float:
     return c
 
 
-def _check_fractions(
-    sizes: FloatArray | IntArray, cuts: Sequence[int], icc: float
-) -> FloatArray:
+def _check_fractions(sizes: FloatArray | IntArray, cuts: Sequence[int], icc: float) -> FloatArray:
     sizes = np.asarray(sizes, dtype=np.float64)
     if sizes.ndim != 1 or sizes.size == 0 or not np.all(sizes >= 1.0):
         raise ValueError("sizes: expected one number of at least 1 per cluster")
     if not 0.0 <= icc <= 1.0:
         raise ValueError(f"icc: expected a number in [0, 1], found {icc}")
-    rising = all(a < b for a, b in zip(cuts, cuts[1:], strict=False))
+    rising = all(a < b for a, b in pairwise(cuts))
     if not cuts or not rising or cuts[0] < 1 or cuts[-1] > sizes.size:
         raise ValueError(f"cuts: expected rising numbers in 1..{sizes.size}, found {list(cuts)}")
     return sizes

@@ -212,9 +212,7 @@ def _check_tango(n10: float, n01: float, n: float) -> None:
         )
 
 
-def _check_differences(
-    differences: FloatArray, clusters: IntArray
-) -> ClusteredMean | Undetermined:
+def _check_differences(differences: FloatArray, clusters: IntArray) -> ClusteredMean | Undetermined:
     if not all(value in (-1.0, 0.0, 1.0) for value in set(differences.tolist())):
         raise ValueError("differences: expected each to be -1, 0 or 1")
     return clustered_mean(differences, clusters)
