@@ -15,7 +15,15 @@ import secrets
 import sys
 from pathlib import Path
 
-__all__ = ("create_folder", "sync_file", "sync_folder", "temporary_name", "write_all", "write_file", "write_new")
+__all__ = (
+    "create_folder",
+    "sync_file",
+    "sync_folder",
+    "temporary_name",
+    "write_all",
+    "write_file",
+    "write_new",
+)
 
 
 def sync_file(fd: int) -> None:

@@ -78,9 +78,7 @@ Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
 Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
 
 AttemptStatus: TypeAlias = Literal["error", "timeout", "lost", "interrupted"]
-Status: TypeAlias = Literal[
-    "ok", "failed", "timeout", "limit", "error", "ungraded", "replay_miss"
-]
+Status: TypeAlias = Literal["ok", "failed", "timeout", "limit", "error", "ungraded", "replay_miss"]
 Origin: TypeAlias = Literal["live", "cached", "recorded", "imported"]
 StopReason: TypeAlias = Literal[
     "complete",
@@ -586,7 +584,11 @@ EVENT_KINDS: dict[str, type[Event]] = {
     str(kind.__struct_config__.tag): kind for kind in Event.__args__
 }
 
+_KIND_OF: dict[type[Event], str] = {
+    cls: kind.partition("/")[0] for kind, cls in EVENT_KINDS.items()
+}
+
 
 def event_kind(event: Event) -> str:
     """Returns the kind of an event without its version, such as `decision`."""
-    return str(event.__struct_config__.tag).partition("/")[0]
+    return _KIND_OF[type(event)]

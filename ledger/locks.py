@@ -30,7 +30,14 @@ from .errors import BusyError, StoreError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ("LockHolder", "append_lock_path", "file_lock", "lock_holder", "run_lock_path", "side_folder")
+__all__ = (
+    "LockHolder",
+    "append_lock_path",
+    "file_lock",
+    "lock_holder",
+    "run_lock_path",
+    "side_folder",
+)
 
 _WAIT_MIN_SECONDS = 0.0005
 _WAIT_MAX_SECONDS = 0.02

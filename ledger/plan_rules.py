@@ -1,6 +1,6 @@
 """Rules of the plan: open, adopt, register, freeze, amend.
 
-Part of the fold (`state.py`). Leaves the protocol's meaning to the engine: here a section is a name and
+Part of the fold (`fold.py`). Leaves the protocol's meaning to the engine: here a section is a name and
 a digest.
 
 Rules:
@@ -17,7 +17,6 @@ from typing import cast
 from .entry import Entry
 from .errors import TransitionError
 from .events import Adopt, Amend, Event, Freeze, LookPlan, Open, Register
-from .run_rules import plan_of_experiment
 from .slots import new_slots
 from .state import (
     AmendNote,

@@ -1,6 +1,6 @@
 """Rules of a run: start, stop, attempt, attempt_end, decision, settle.
 
-Part of the fold (`state.py`). Leaves scheduling to the engine: this module says only what may stand.
+Part of the fold (`fold.py`). Leaves scheduling to the engine: this module says only what may stand.
 
 Rules:
 - A start fences every earlier session; attempts of a fenced session can only end as lost.
@@ -101,31 +101,27 @@ def seconds_between(earlier: str, later: str) -> float:
 def _attempt(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Attempt", event)
     known = experiment_of(state, event)
-    slots, position = _check_place(known, event, plan_of)
+    slots, position = _check_place(known, event)
     arm = slots.arm[position]
     tally, frozen = known.tallies[arm], known.arms[arm]
-    where = f"{known.name} position {position}"
-    require(frozen.name == event.arm, "the plan gives this slot to another arm", where=where)
-    require(frozen.origin == "live", "outcomes of this arm are not asked for", where=where)
-    require(not slots.is_open[position], "an attempt of this slot is open", where=where)
-    require(not is_exhausted(known, position), "the attempts of this slot are used up", where=where)
-    require(
-        len(tally.streak) < STREAK_MAX,
-        f"arm {event.arm} is failing",
-        where=where,
-        todo="fix the cause, then ledger run",
-    )
-    require(
-        event.reserved_nanousd == frozen.reserve_nanousd,
-        "the reservation isn't the frozen one",
-        where=where,
-    )
+    if frozen.name != event.arm:
+        raise _refusal(known, position, "the plan gives this slot to another arm")
+    if frozen.origin != "live":
+        raise _refusal(known, position, "outcomes of this arm are not asked for")
+    if slots.is_open[position]:
+        raise _refusal(known, position, "an attempt of this slot is open")
+    if is_exhausted(known, position):
+        raise _refusal(known, position, "the attempts of this slot are used up")
+    if len(tally.streak) >= STREAK_MAX:
+        raise _refusal(known, position, f"arm {event.arm} is failing", "fix the cause: ledger run")
+    if event.reserved_nanousd != frozen.reserve_nanousd:
+        raise _refusal(known, position, "the reservation isn't the frozen one")
     _check_permission(state, known)
     short = room_for(known, [arm])
     if short:
         raise BudgetExceededError(
             "the ceiling leaves no room for an attempt",
-            where=where,
+            where=f"{known.name} position {position}",
             found=short,
             todo="ledger amend budget, or ledger result --stop",
         )
@@ -139,31 +135,32 @@ def _attempt(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> N
     tally.reserved_nanousd += event.reserved_nanousd
 
 
-def _check_place(
-    known: Experiment, event: Attempt | Decision, plan_of: PlanReader
-) -> tuple[Slots, int]:
+def _refusal(known: Experiment, position: int, what: str, todo: str = "") -> TransitionError:
+    """Returns the error that names a slot; made only when it is raised, as these checks are hot."""
+    return TransitionError(what, where=f"{known.name} position {position}", todo=todo)
+
+
+def _check_place(known: Experiment, event: Attempt | Decision) -> tuple[Slots, int]:
     """Checks session, look barrier and that the slot is free; returns columns and position."""
     position = event.position
-    require(known.freeze_seq is not None, "a run needs a freeze", where=known.name)
-    require(not is_ended(known), "the experiment has ended", where=known.name)
-    require(
-        known.live and event.session == known.sessions,
-        "the session isn't the live one: a later start fenced it, or it stopped",
-        where=f"{known.name} session {event.session}",
-        todo="ledger run",
-    )
     slots = _slots(known)
-    require(position <= len(slots), "the plan has no such position", where=str(position))
-    require(not is_final(known), "the experiment takes no further outcome", where=known.name)
-    require(
-        position <= next_look_last(known),
-        "a look comes before this slot",
-        where=f"{known.name} position {position}",
-        todo="ledger look",
-    )
-    require(
-        not slots.status[position], "the slot is settled", where=f"{known.name} position {position}"
-    )
+    if is_ended(known):
+        raise _refusal(known, position, "the experiment has ended")
+    if not known.live or event.session != known.sessions:
+        raise _refusal(
+            known,
+            position,
+            f"session {event.session} isn't the live one: a later start fenced it, or it stopped",
+            "ledger run",
+        )
+    if position > len(slots):
+        raise _refusal(known, position, "the plan has no such position")
+    if is_final(known):
+        raise _refusal(known, position, "the experiment takes no further outcome")
+    if position > next_look_last(known):
+        raise _refusal(known, position, "a look comes before this slot", "ledger look")
+    if slots.status[position]:
+        raise _refusal(known, position, "the slot is settled")
     return slots, position
 
 
@@ -327,7 +324,7 @@ def charge_nanousd(cost: int | None, reserve: int) -> int:
 def _decision(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Decision", event)
     known = experiment_of(state, event)
-    slots, position = _check_place(known, event, plan_of)
+    slots, position = _check_place(known, event)
     arm = slots.arm[position]
     frozen = known.arms[arm]
     _check_plan(known, event, plan_of)
@@ -382,41 +379,37 @@ def _check_origin(known: Experiment, event: Decision) -> None:
     """Checks that an outcome comes from where the freeze said and closes what it may close."""
     slots, position = _slots(known), event.position
     frozen = known.arms[slots.arm[position]]
-    where = f"{known.name} position {position}"
-    require(
-        event.origin == frozen.origin,
-        f"outcomes of arm {event.arm} are {frozen.origin}",
-        where=where,
-    )
+    if event.origin != frozen.origin:
+        raise _refusal(known, position, f"outcomes of arm {event.arm} are {frozen.origin}")
     if frozen.origin != "live":
-        require(
-            event.attempt == 0 and not slots.attempts[position],
-            "an outcome that nobody was asked for has attempt 0",
-            where=where,
-        )
+        if event.attempt or slots.attempts[position]:
+            raise _refusal(known, position, "an outcome nobody was asked for has attempt 0")
         return
-    require(
-        event.attempt > 0 and event.attempt == slots.attempts[position],
-        "an outcome closes the newest attempt of its slot",
-        where=where,
-    )
+    if not event.attempt or event.attempt != slots.attempts[position]:
+        raise _refusal(known, position, "an outcome closes the newest attempt of its slot")
     rules = known.rules
     assert rules is not None
     if event.status == "error" or (event.status == "timeout" and "timeout" in rules.retry_on):
-        require(not slots.is_open[position], "the attempt has to end on its own first", where=where)
-        require(not event.cost_nanousd, "the attempt has ended with its own cost", where=where)
-        require(
-            error_is_due(known, position),
-            "a slot is given up only when its attempts are used up and the arm goes on",
-            where=where,
+        _check_given_up(known, event)
+    elif not slots.is_open[position]:
+        raise _refusal(known, position, "the attempt of this outcome isn't open")
+
+
+def _check_given_up(known: Experiment, event: Decision) -> None:
+    """Checks an outcome that gives a slot up after its attempts have ended on their own."""
+    position = event.position
+    if _slots(known).is_open[position]:
+        raise _refusal(known, position, "the attempt has to end on its own first")
+    if event.cost_nanousd:
+        raise _refusal(known, position, "the attempt has ended with its own cost")
+    if not error_is_due(known, position):
+        raise _refusal(
+            known,
+            position,
+            "a slot is given up only when its attempts are used up and its arm goes on",
         )
-        require(
-            (event.code == "lost") == is_lost_up(known, position) or event.code != "lost",
-            "the code `lost` is for slots whose attempts were lost",
-            where=where,
-        )
-        return
-    require(bool(slots.is_open[position]), "the attempt of this outcome isn't open", where=where)
+    if (event.code == "lost") != is_lost_up(known, position):
+        raise _refusal(known, position, "the code `lost` is for slots whose attempts were lost")
 
 
 def error_is_due(known: Experiment, position: int) -> bool:

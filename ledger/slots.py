@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import msgspec
 
 from .events import AttemptStatus, Status
 
 __all__ = ("ENDINGS", "LOST_MAX", "STATUSES", "Slots", "new_slots")
+
+if TYPE_CHECKING:
+    IntArray: TypeAlias = array[int]
+else:
+    # At run time array takes no parameter before Python 3.12.
+    IntArray = array
 
 STATUSES: tuple[str, ...] = get_args(Status)
 ENDINGS: tuple[str, ...] = get_args(AttemptStatus)
@@ -44,16 +50,16 @@ class Slots(msgspec.Struct, kw_only=True):
 
     arm: bytearray
     status: bytearray
-    attempts: array[int]
+    attempts: IntArray
     counted: bytearray
     lost: bytearray
     excused: bytearray
     ended: bytearray
     is_open: bytearray
     is_first: bytearray
-    session: array[int]
-    end_seq: array[int]
-    decision_seq: array[int]
+    session: IntArray
+    end_seq: IntArray
+    decision_seq: IntArray
 
     def __len__(self) -> int:
         return len(self.status) - 1

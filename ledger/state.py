@@ -1,34 +1,12 @@
-"""The pure fold: `apply(state, entry, event) -> state`, used by append, resume and replay alike.
+"""The state that the fold keeps, and the questions that its rules ask of it.
 
-What each kind needs, forbids and does (FORMAT-V1, transition table), and the module that checks it:
-
-    open       empty ledger                                                  plan_rules
-    adopt      a newer tool; not closed                                      plan_rules
-    register   new id; what it supersedes is withdrawn                       plan_rules
-    freeze     registered, once; looks rise to the last slot                 plan_rules
-    amend      subject is the newest register or amend; fixed parts equal    plan_rules
-    start      frozen, fresh nonce, not ended: fences older sessions         run_rules
-    stop       the live session, nothing open, the reason true               run_rules
-    attempt    live, before the next look, tries left, within the ceilings   run_rules
-    attempt_end  the newest attempt of the slot, open                        run_rules
-    decision   live, before the next look, origin as frozen: settles         run_rules
-    settle     a lost or interrupted attempt, once: corrects its cost        run_rules
-    look       the next one, all its slots settled, basis after last change  end_rules
-    result     idle; final, true ceiling stop, or a person                   end_rules
-    withdraw   idle, nothing crossed, no look due                            end_rules
-    reanalysis after a result                                                end_rules
-    invalidate a settled slot, once, before the result                       end_rules
-    unblind    blinded and idle                                              end_rules
-    refuse sign import anchor key redact recover close                       book_rules
-
-Leaves bytes, hashes and roots to `log.py` and `replay.py`.
+Leaves what may follow to `fold.py` and the rule modules; how a slot fares to `slots.py`.
 
 Rules:
-- A transition checks everything first and changes the state only then: a refused event leaves it as
-  it was. The state is handed over: use the one returned, not the one given.
-- One slot holds one event: a taken slot is a ConflictError, a gap in numbers a TransitionError.
+- A state is a value for whoever reads it; only the fold advances it.
 - Final = a crossing that stops, or the last look taken. Ended = result or withdrawn.
   Live = newest session, not stopped. Idle = newest session stopped (or none), no attempt open.
+- A slot is (experiment, position, kind, number) and holds one event.
 """
 
 from __future__ import annotations
@@ -38,8 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from .entry import Entry
-from .errors import ConflictError, TransitionError
+from .errors import TransitionError
 from .events import (
     Amend,
     Blob,
@@ -56,21 +33,28 @@ __all__ = (
     "AmendNote",
     "ArmTally",
     "Experiment",
+    "LEDGER_WIDE",
     "LookTaken",
     "LostAttempt",
     "PlanColumns",
+    "ONCE",
+    "PLACED",
     "PlanReader",
     "ResultNote",
+    "STREAK_MAX",
+    "Signature",
     "State",
-    "apply",
     "due_look",
+    "experiment_of",
     "is_ended",
     "is_final",
     "is_idle",
     "is_taken",
+    "newest_protocol",
     "next_look_last",
     "next_number",
     "require",
+    "slot_text",
 )
 
 STREAK_MAX = 5
@@ -226,67 +210,10 @@ class State(msgspec.Struct, kw_only=True):
     counters: dict[str, int] = {}
 
 
-def apply(state: State, entry: Entry, event: Event, *, plan_of: PlanReader) -> State:
-    """Returns the state after an entry; the given state must not be used again.
-
-    Args:
-        state: The fold of all earlier entries; unchanged when an error is raised.
-        entry: The entry, checked by its hashes already.
-        event: Its decoded event.
-        plan_of: Reads a plan blob.
-
-    Raises:
-        ConflictError: The event's slot is taken.
-        TransitionError: The event may not stand here.
-        BudgetExceededError: The ceiling leaves no room for the attempt.
-    """
-    from . import book_rules, end_rules, plan_rules, run_rules
-
-    kind = event_kind(event)
-    _check_slot(state, kind, event)
-    handler = (
-        run_rules.HANDLERS.get(kind)
-        or end_rules.HANDLERS.get(kind)
-        or plan_rules.HANDLERS.get(kind)
-        or book_rules.HANDLERS[kind]
-    )
-    handler(state, entry, event, plan_of)
-    state.size = entry.seq + 1
-    return state
-
-
 def require(condition: bool, what: str, *, where: str = "", todo: str = "") -> None:
     """Raises a TransitionError unless the condition holds."""
     if not condition:
         raise TransitionError(what, where=where, todo=todo)
-
-
-def _check_slot(state: State, kind: str, event: Event) -> None:
-    require(
-        (state.size == 0) == (kind == "open"), "a ledger begins with `open`, which comes only once"
-    )
-    require(
-        (kind in LEDGER_WIDE) == (event.experiment == ""),
-        f"an event of kind {kind} {'has no' if kind in LEDGER_WIDE else 'needs an'} experiment",
-    )
-    require(
-        (kind in PLACED) == (event.position > 0),
-        f"an event of kind {kind} {'needs a' if kind in PLACED else 'has no'} position",
-    )
-    if is_taken(state, event):
-        raise ConflictError(
-            "the slot is taken",
-            where=slot_text(event),
-            todo="one slot holds one event; ledger log shows it",
-        )
-    expected = next_number(state, kind, event.experiment, event.position)
-    if event.number != expected:
-        raise TransitionError(
-            "numbers of a slot follow without gap",
-            where=slot_text(event),
-            expected=str(expected),
-            found=str(event.number),
-        )
 
 
 def slot_text(event: Event) -> str:

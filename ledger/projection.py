@@ -1,0 +1,94 @@
+"""The cached fold beside a ledger: saves and loads a State with its tree, as a cache only.
+
+Leaves the decision to trust it to `log.py`; `replay` never reads it.
+
+Rules:
+- One file, checksummed; anything odd about it means that there is no cache.
+- It names the ledger, the size, the last leaf, the root and the code that folded: another version of the
+  fold never reads it.
+- It is written to a temporary name and renamed; losing it costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from blake3 import blake3
+
+from .merkle import CompactRange
+from .state import State
+
+__all__ = ("Projection", "load_projection", "save_projection")
+
+
+class Projection(msgspec.Struct, kw_only=True):
+    """A State, the frontier of the tree at its size and the last leaf."""
+
+    code: str
+    leaf: bytes
+    root: bytes
+    hashes: tuple[bytes, ...]
+    state: State
+
+    def tree(self) -> CompactRange:
+        """Returns the tree at this size."""
+        return CompactRange(self.state.size, self.hashes)
+
+
+def _to_bytes(value: Any) -> Any:
+    # Any: msgspec's hook is called with whatever it can't encode.
+    if isinstance(value, array):
+        return value.typecode.encode() + value.tobytes()
+    raise TypeError(f"{type(value).__name__} isn't part of a projection")
+
+
+def _from_bytes(kind: type, value: Any) -> Any:
+    # Any: msgspec's hook returns a value of the declared type.
+    if kind is array:
+        return array(value[:1].decode(), value[1:])
+    raise TypeError(f"{kind} isn't part of a projection")
+
+
+@cache
+def _code() -> str:
+    """Returns a digest over the modules that make the fold what it is."""
+    hasher = blake3()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        hasher.update(path.name.encode() + b"\0" + path.read_bytes())
+    return hasher.hexdigest()
+
+
+def save_projection(path: Path, state: State, tree: CompactRange, leaf: bytes) -> None:
+    """Writes the cache; a failure to write is no failure of the caller's act."""
+    projection = Projection(
+        code=_code(), leaf=leaf, root=tree.root(), hashes=tree.hashes, state=state
+    )
+    data = msgspec.msgpack.encode(projection, enc_hook=_to_bytes)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(blake3(data).digest() + data)
+        temporary.replace(path)
+    except OSError:
+        # A cache that can't be written is a cache that isn't there.
+        temporary.unlink(missing_ok=True)
+
+
+def load_projection(path: Path) -> Projection | None:
+    """Returns the cache, or None when it is missing, damaged or written by other code."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if len(data) < 32 or blake3(data[32:]).digest() != data[:32]:
+        return None
+    try:
+        projection = msgspec.msgpack.decode(data[32:], type=Projection, dec_hook=_from_bytes)
+    except msgspec.MsgspecError:
+        return None
+    return projection if projection.code == _code() else None
