@@ -23,6 +23,7 @@ import numpy.typing as npt
 __all__ = (
     "beta_quantile",
     "binomial_cdf",
+    "chi2_quantile",
     "chi2_sf",
     "noncentral_t_cdf",
     "normal_cdf",
@@ -129,6 +130,13 @@ def chi2_sf(x: float, df: float) -> float:
     if not x >= 0.0:
         raise ValueError(f"x: expected >= 0, found {x}")
     return float(_special().chdtrc(df, x))
+
+
+def chi2_quantile(p: float, df: float) -> float:
+    """Returns the quantile of `p` in (0, 1) of chi-square with `df` > 0, fractional allowed."""
+    _check_probability(p)
+    _check_positive("df", df)
+    return 2.0 * float(_special().gammaincinv(df / 2.0, p))
 
 
 def noncentral_t_cdf(x: float, df: float, noncentrality: float) -> float:

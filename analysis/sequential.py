@@ -1,8 +1,9 @@
 """Planned looks: how much alpha each may spend and which critical value that gives.
 
-Job: information fractions of a frozen plan, spending functions, the boundary they imply, and the
-t value that matches a boundary's nominal p. Leaves the integration to `crossing`, boundaries that
-are not spent to `classical`, and inference after stopping to `stagewise`.
+Job: information fractions of a frozen plan, the boundary that a spending function implies, what
+an explicit boundary spends, and the t value that matches a boundary's nominal p. Leaves the
+functions to `spending`, the integration to `crossing`, boundaries that are not spent to
+`classical`, and inference after stopping to `stagewise`.
 
 Rules:
     - A look is placed by its information fraction, fixed before any outcome and never estimated
@@ -14,7 +15,7 @@ Rules:
     - What is left of a look's share because its boundary underflowed is carried forward.
 
 Source:
-    Lan and DeMets (1983); Hwang, Shih and DeCani (1990); Jennison and Turnbull (2000).
+    Lan and DeMets (1983); Jennison and Turnbull (2000).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from .crossing import (
 )
 from .distributions import normal_sf, normal_upper_quantile, t_upper_quantile
 from .grouping import FloatArray, IntArray
+from .spending import Spending, spent
 from .values import Estimand
 
 __all__ = (
@@ -54,8 +56,6 @@ __all__ = (
     "spent",
     "t_critical",
 )
-
-Spending = Literal["lan_demets_obrien_fleming", "lan_demets_pocock", "hwang_shih_decani", "power"]
 
 _UNDERFLOW: Final = 1e-14
 _NEWTON_STEPS: Final = 60
@@ -119,30 +119,6 @@ def information_fractions(
     weights = (sizes * inflated if estimand == "unit_weighted" else inflated / sizes).tolist()
     whole = math.fsum(weights)
     return tuple(math.fsum(weights[:cut]) / whole for cut in cuts)
-
-
-def spent(t: float, *, alpha: float, spending: Spending, parameter: float | None = None) -> float:
-    """Returns the error of one side that a spending function has used at fraction `t`.
-
-    Args:
-        t: information fraction, t >= 0; from 1 on everything is spent.
-        alpha: error of the side, in (0, 0.5].
-        spending: name of the function.
-        parameter: gamma of `hwang_shih_decani`, rho > 0 of `power`; None for the others.
-    """
-    _check_spending(t, alpha, spending, parameter)
-    if t <= 0.0:
-        return 0.0
-    if t >= 1.0:
-        return alpha
-    if spending == "lan_demets_obrien_fleming":
-        return 2.0 * normal_sf(normal_upper_quantile(alpha / 2.0) / math.sqrt(t))
-    if spending == "lan_demets_pocock":
-        return alpha * math.log1p((math.e - 1.0) * t)
-    assert parameter is not None
-    if spending == "power":
-        return float(alpha * t**parameter)
-    return alpha * _hwang_shih_decani(t, parameter)
 
 
 def spending_boundary(
@@ -240,10 +216,6 @@ def repeated_interval(
     return estimate - half, estimate + half
 
 
-def _hwang_shih_decani(t: float, gamma: float) -> float:
-    return t if gamma == 0.0 else math.expm1(-gamma * t) / math.expm1(-gamma)
-
-
 def _solve_tail(paths: Paths, t: float, target: float) -> float:
     """Returns c with P(not stopped before, Z_t >= c) = target."""
     if (target <= _UNDERFLOW and paths.nodes is not None) or target <= 0.0:
@@ -275,16 +247,6 @@ def _check_fractions(sizes: FloatArray | IntArray, cuts: Sequence[int], icc: flo
     if not cuts or not rising or cuts[0] < 1 or cuts[-1] > sizes.size:
         raise ValueError(f"cuts: expected rising numbers in 1..{sizes.size}, found {list(cuts)}")
     return sizes
-
-
-def _check_spending(t: float, alpha: float, spending: Spending, parameter: float | None) -> None:
-    if math.isnan(t) or not 0.0 < alpha <= 0.5:
-        raise ValueError(f"t, alpha: expected a fraction and alpha in (0, 0.5], found {t}, {alpha}")
-    needs = spending in ("hwang_shih_decani", "power")
-    if needs != (parameter is not None):
-        raise ValueError(f"parameter: {spending} {'needs one' if needs else 'takes none'}")
-    if spending == "power" and not (parameter is not None and parameter > 0.0):
-        raise ValueError(f"parameter: power needs rho > 0, found {parameter}")
 
 
 def _check_boundary_arguments(information: Sequence[float], alpha: float, sides: int) -> None:
