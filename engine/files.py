@@ -1,0 +1,135 @@
+"""The files that a protocol names: listed with their digests, and compared with what was registered.
+
+Leaves reading the protocol to `protocol_file.py` and the refusal's event to `registering.py`.
+
+Rules:
+- A digest is over the file's raw bytes: `b3sum` and `sha256sum` show the same.
+- Paths are relative to the protocol's folder and don't leave it for another work tree.
+- A difference in line endings or a byte order mark alone is told apart in the message, and still a
+  difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from fairtrial.ledger.canonical import blob_of
+from fairtrial.ledger.errors import Problem, ProtocolError
+from fairtrial.ledger.events import Blob
+from fairtrial.ledger.protocol import Protocol
+from fairtrial.ledger.sections import RecordedDriver
+
+__all__ = (
+    "FileEntry",
+    "FileRole",
+    "list_files",
+    "named_files",
+    "only_endings_differ",
+    "parse_file_list",
+)
+
+FileRole: TypeAlias = Literal["protocol", "units", "pilot", "outcomes", "driver"]
+
+
+class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One file as it was: its path from the protocol's folder, what names it, its digests.
+
+    The protocol's own path is from the ledger's folder.
+    """
+
+    path: str
+    role: FileRole
+    field: str
+    size: int
+    blake3: str
+    sha256: str
+
+
+def named_files(protocol: Protocol) -> Iterator[tuple[str, FileRole, str]]:
+    """Yields (path, role, field path) of every file that a protocol names, each path once a role."""
+    yield protocol.units.file, "units", "units.file"
+    if protocol.units.pilot is not None:
+        yield protocol.units.pilot, "pilot", "units.pilot"
+    seen: set[str] = set()
+    for name, arm in protocol.arms.items():
+        driver = arm.driver
+        if driver is None:
+            continue
+        own = [driver.file] if isinstance(driver, RecordedDriver) else []
+        for path in own:
+            if path not in seen:
+                seen.add(path)
+                yield path, "outcomes", f"arms.{name}.driver.file"
+        for path in driver.files:
+            if path not in seen:
+                seen.add(path)
+                yield path, "driver", f"arms.{name}.driver.files"
+
+
+def list_files(
+    protocol: Protocol, folder: Path, *, file: str, optional: tuple[FileRole, ...] = ()
+) -> list[FileEntry]:
+    """Returns the named files with their digests.
+
+    Args:
+        folder: The protocol's folder.
+        file: The protocol's name, for messages.
+        optional: Roles whose files may be missing still.
+
+    Raises:
+        ProtocolError: A file is missing, is no regular file, or lies outside the work tree.
+    """
+    entries, problems = [], []
+    for path, role, field in named_files(protocol):
+        found = folder / path
+        if not found.is_file():
+            if role not in optional or found.exists():
+                problems.append(_missing(path, field, found))
+            continue
+        blob = blob_of(found.read_bytes())
+        entries.append(
+            FileEntry(
+                path=path,
+                role=role,
+                field=field,
+                size=blob.size,
+                blake3=blob.blake3,
+                sha256=blob.sha256,
+            )
+        )
+    if problems:
+        raise ProtocolError(tuple(problems), file=file)
+    return entries
+
+
+def _missing(path: str, field: str, found: Path) -> Problem:
+    return Problem(
+        what="the file isn't there" if not found.exists() else "this is not a regular file",
+        where=field,
+        expected=f"a file at {path}, relative to the protocol",
+        found="nothing" if not found.exists() else "something else",
+        todo="put the file there, or correct the path",
+    )
+
+
+def parse_file_list(data: bytes) -> list[FileEntry]:
+    """Returns the entries of a file-list blob."""
+    return msgspec.json.decode(data, type=list[FileEntry])
+
+
+def only_endings_differ(registered: bytes, found: bytes) -> bool:
+    """Returns whether two texts differ only in line endings or a byte order mark."""
+
+    def plain(data: bytes) -> bytes:
+        return data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    return plain(registered) == plain(found)
+
+
+def as_blob(entry: FileEntry) -> Blob:
+    """Returns the digests of a listed file as a blob reference."""
+    return Blob(size=entry.size, blake3=entry.blake3, sha256=entry.sha256)

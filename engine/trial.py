@@ -1,0 +1,299 @@
+"""An open ledger with what lies beside it: log, blobs, folder, and the values that its blobs hold.
+
+Leaves every act to the modules that carry one out (`registering.py`, `running.py`, `concluding.py`).
+
+Rules:
+- Opening for reading writes nothing and never creates a ledger.
+- Registered values come from the blobs that the ledger names, never from the files beside it.
+- Every act that writes ends with a receipt: ledger, size and root in one line, to be kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from fairtrial.ledger.blobs import BlobStore
+from fairtrial.ledger.canonical import schemas_digest
+from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
+from fairtrial.ledger.events import Blob, Event, Head, Look, Open
+from fairtrial.ledger.log import Appended, Log, LogStore, Request, utc_now
+from fairtrial.ledger.opening import blob_store, open_store, side_folder
+from fairtrial.ledger.protocol import Protocol, decode_resolved
+from fairtrial.ledger.state import Experiment, PlanColumns
+
+from .plan import Plan, parse_plan
+from .units import Units, parse_units
+
+__all__ = (
+    "FORMAT",
+    "Receipt",
+    "Trial",
+    "open_trial",
+    "parse_receipt",
+    "receipt_line",
+    "tool_name",
+)
+
+FORMAT = "fairtrial/1"
+_RECEIPT = re.compile(r"fairtrial:([0-9a-f]{32})@([1-9][0-9]*)#([A-Za-z0-9+/]{43}=)")
+
+
+def tool_name() -> str:
+    """Returns this tool and its version."""
+    return f"fairtrial {version('fairtrial')}"
+
+
+class Receipt(NamedTuple):
+    """A head of a ledger as kept outside it."""
+
+    ledger: str
+    size: int
+    root: bytes
+
+
+def receipt_line(ledger: str, head: Head) -> str:
+    """Returns the receipt of a head: `fairtrial:LEDGER@SIZE#ROOT`."""
+    root = base64.b64encode(bytes.fromhex(head.root)).decode()
+    return f"fairtrial:{ledger}@{head.size}#{root}"
+
+
+def parse_receipt(text: str) -> Receipt:
+    """Returns the receipt in a line, wherever in the text it stands.
+
+    Raises:
+        RefusedError: The text holds no receipt.
+    """
+    match = _RECEIPT.search(text)
+    if match is None:
+        raise RefusedError(
+            "the text holds no receipt",
+            expected="fairtrial:<32 hex digits>@<size>#<base64 root>",
+            found=text[:120],
+            todo="copy the whole line that a writing command printed last",
+        )
+    return Receipt(match[1], int(match[2]), base64.b64decode(match[3]))
+
+
+class _Columns(NamedTuple):
+    """A plan as the fold reads it."""
+
+    units: Sequence[str]
+    arms: Sequence[str]
+    replicates: Sequence[int]
+
+
+class Trial:
+    """One ledger, opened for one act.
+
+    Args:
+        path: The ledger's file.
+        store: Its open store.
+        read_only: Whether this act may write.
+        rehash: Whether a cached projection is checked against every entry first.
+        actor: Who acts, as claimed.
+        clock: Returns the time of an entry.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        store: LogStore,
+        *,
+        read_only: bool,
+        rehash: bool,
+        actor: str,
+        clock: Callable[[], str] = utc_now,
+    ) -> None:
+        self.path, self.actor, self.read_only = path, actor, read_only
+        self.blobs: BlobStore = blob_store(path)
+        self._plans: dict[str, Plan] = {}
+        self._columns: dict[str, PlanColumns] = {}
+        self.log = Log(
+            store, plan_of=self._read_columns, cache=self.cache_path, clock=clock, rehash=rehash
+        )
+
+    @property
+    def folder(self) -> Path:
+        """The folder that holds the ledger."""
+        return self.path.parent
+
+    @property
+    def side(self) -> Path:
+        """The folder beside the ledger."""
+        return side_folder(self.path)
+
+    @property
+    def cache_path(self) -> Path:
+        """The file of the cached projection."""
+        return self.side / "cache" / "projection"
+
+    def _read_columns(self, blob: Blob) -> PlanColumns | None:
+        if blob.sha256 not in self._columns:
+            if not self.blobs.has(blob):
+                return None
+            plan = self.plan_at(blob)
+            self._columns[blob.sha256] = _Columns(
+                [plan.units[i] for i in plan.unit_of],
+                [plan.arms[i] for i in plan.arm_of],
+                plan.replicate_of,
+            )
+        return self._columns[blob.sha256]
+
+    def plan_at(self, blob: Blob) -> Plan:
+        """Returns the plan whose bytes a blob names."""
+        if blob.sha256 not in self._plans:
+            self._plans[blob.sha256] = parse_plan(self.blobs.get(blob))
+        return self._plans[blob.sha256]
+
+    def plan(self, known: Experiment) -> Plan:
+        """Returns the frozen run order of an experiment.
+
+        Raises:
+            TransitionError: It isn't frozen.
+        """
+        if known.plan_blob is None:
+            raise TransitionError(
+                "the experiment isn't frozen", where=known.name, todo="ledger freeze"
+            )
+        return self.plan_at(known.plan_blob)
+
+    def protocol(self, known: Experiment) -> Protocol:
+        """Returns the protocol in force."""
+        return decode_resolved(self.blobs.get(known.resolved))
+
+    def units(self, known: Experiment) -> Units:
+        """Returns the frozen units."""
+        if known.units_blob is None:
+            raise TransitionError(
+                "the experiment isn't frozen", where=known.name, todo="ledger freeze"
+            )
+        protocol = self.protocol(known)
+        return parse_units(
+            self.blobs.get(known.units_blob),
+            protocol.units,
+            name=protocol.units.file,
+            seed=protocol.design.seed,
+        )
+
+    def experiment(self, name: str | None) -> Experiment:
+        """Returns an experiment by name; the name may be left out when there is only one.
+
+        Raises:
+            RefusedError: No such experiment, or several and no name given.
+        """
+        known = self.log.state.experiments
+        if name is None and len(known) == 1:
+            return next(iter(known.values()))
+        if name in known:
+            return known[name]
+        names = ", ".join(known) or "none"
+        raise RefusedError(
+            "the ledger holds several experiments" if name is None else "no such experiment",
+            where=str(self.path),
+            expected=f"one of: {names}",
+            found=name or "no name",
+            todo="name one of them" if known else "ledger register PROTOCOL",
+        )
+
+    def append(self, request: Request) -> Appended:
+        """Appends one event as this trial's actor."""
+        return self.log.append(request, actor=self.actor)
+
+    def looks(self, known: Experiment) -> tuple[Look, ...]:
+        """Returns the looks taken, in order."""
+        found = (
+            self.log.find(known.name, "look", number=number)
+            for number in range(1, len(known.taken) + 1)
+        )
+        return tuple(look for look in found if isinstance(look, Look))
+
+    def receipt(self) -> str:
+        """Returns the receipt of the present head."""
+        return receipt_line(self.log.ledger, self.log.head())
+
+    def keep_receipt(self, what: str) -> str:
+        """Writes a copy of the receipt beside the ledger and returns it."""
+        line = self.receipt()
+        folder = self.side / "receipts"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{self.log.state.size:04d}-{what}.txt"
+        (folder / name).write_text(line + "\n", encoding="utf-8")
+        return line
+
+    def put_json(self, value: object) -> Blob:
+        """Stores a value as a blob of compact JSON with sorted keys."""
+        return self.blobs.put(msgspec.json.encode(value, order="deterministic"))
+
+    def get_json(self, blob: Blob) -> object:
+        """Returns the value of a JSON blob.
+
+        Raises:
+            IntegrityError: The bytes aren't JSON.
+        """
+        try:
+            return msgspec.json.decode(self.blobs.get(blob))
+        except msgspec.MsgspecError as error:
+            raise IntegrityError("a blob isn't JSON", found=str(error)) from error
+
+    def events(self, stop: int | None = None) -> Iterator[tuple[int, Event]]:
+        """Yields (seq, event) of the whole ledger."""
+        for entry, event in self.log.read(0, stop):
+            yield entry.seq, event
+
+
+@contextmanager
+def open_trial(
+    path: Path,
+    *,
+    actor: str = "reader",
+    create: bool = False,
+    read_only: bool = False,
+    rehash: bool = True,
+    clock: Callable[[], str] = utc_now,
+) -> Iterator[Trial]:
+    """Opens a ledger for one act and closes it after.
+
+    Args:
+        path: The ledger's file; `.jsonl` picks the JSONL store.
+        actor: Who acts, as claimed.
+        create: Whether a missing ledger is created and opened with its first entry.
+        read_only: Whether nothing may be written, caches included.
+        rehash: Whether a cached projection is checked against every entry first.
+        clock: Returns the time of an entry.
+
+    Raises:
+        StoreError: The ledger is missing or unreadable.
+        IntegrityError: Its bytes contradict their hashes.
+    """
+    path = path.absolute()
+    store = open_store(path, create=create, read_only=read_only)
+    try:
+        trial = Trial(path, store, read_only=read_only, rehash=rehash, actor=actor, clock=clock)
+        if create and trial.log.state.size == 0:
+            _open_ledger(trial)
+        yield trial
+        if not read_only:
+            trial.log.save()
+    finally:
+        store.close()
+
+
+def _open_ledger(trial: Trial) -> None:
+    """Appends the first entry with a ledger id of 16 random bytes."""
+    ledger = secrets.token_hex(16)
+    event = Open(
+        format=FORMAT,
+        tool=tool_name(),
+        schemas=schemas_digest(),
+        origin=f"fairtrial.invalid/{ledger}",
+    )
+    trial.log.append(event, actor=trial.actor, ledger=ledger)

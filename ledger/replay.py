@@ -1,0 +1,410 @@
+"""The read-only verifier: walks a ledger once and reports every finding, with one word for all.
+
+Leaves the recomputation of numbers and the look at files to functions that are passed in, since they
+need the engine; leaves exit codes to the command line.
+
+Levels:
+    bytes    each entry's form, place, chain, id and canonical event; the store's own structure
+    rules    the fold, and every basis and reference that an event names
+    numbers  looks and results recomputed
+    files    registered files and blobs against their digests
+    anchors  receipts that the caller brings
+
+Rules:
+- Nothing is written; every finding is reported, up to a limit that is said.
+- `record` is the first that holds of corrupt, forked, rolled_back, torn, numbers_differ,
+  files_differ, newer, intact. A broken rule is corrupt.
+- `anchored` counts only what the caller brings from elsewhere.
+- A level that couldn't be checked is skipped and says so.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from .canonical import decode_event, event_id
+from .entry import FIRST_PREV, Entry, parse_entry
+from .errors import LedgerError
+from .events import Event, Look, Result
+from .fold import apply
+from .log import LogStore, basis_of, reference_of
+from .merkle import CompactRange, leaf_hash
+from .state import Experiment, PlanReader, State
+
+__all__ = (
+    "FINDINGS_MAX",
+    "LEVELS",
+    "Claim",
+    "Finding",
+    "NumbersCase",
+    "ReplayReport",
+    "replay",
+)
+
+Level: TypeAlias = Literal["bytes", "rules", "numbers", "files", "anchors"]
+LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
+FINDINGS_MAX = 1000
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that replay has to say, with its place."""
+
+    level: Level
+    code: str
+    seq: int | None
+    where: str
+    expected: str
+    found: str
+
+
+class Claim(NamedTuple):
+    """A head that the caller brings from outside the ledger."""
+
+    ledger: str
+    size: int
+    root: bytes
+    source: str
+
+
+class NumbersCase(NamedTuple):
+    """A look or result to recompute: the event and the experiment as it was just before it."""
+
+    seq: int
+    event: Look | Result
+    known: Experiment
+
+
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one replay found."""
+
+    record: str
+    anchored: Literal["no", "part", "yes"]
+    anchored_by: tuple[str, ...]
+    covered: int
+    ledger: str
+    size: int
+    root: str
+    levels: dict[str, str]
+    skipped: dict[str, str]
+    verdicts: dict[str, str]
+    findings: tuple[Finding, ...]
+    more_findings: int
+    recomputed: int
+    time_steps_back: tuple[int, ...]
+    recoveries: int
+
+
+class _Walk:
+    """The running state of one replay."""
+
+    def __init__(self, plan_of: PlanReader, claims: Sequence[Claim]) -> None:
+        self.plan_of = plan_of
+        self.state, self.tree, self.prev = State(), CompactRange(), FIRST_PREV
+        self.findings: list[Finding] = []
+        self.dropped = 0
+        self.skipped: dict[str, str] = {}
+        self.cases: list[NumbersCase] = []
+        self.roots_due: dict[int, list[tuple[int, str]]] = {}
+        self.leaves_due: dict[int, list[tuple[int, str]]] = {}
+        self.claims = sorted(claims, key=lambda claim: claim.size)
+        self.claim_roots: dict[int, bytes] = {}
+        self.time = ""
+        self.steps_back: list[int] = []
+        self.recoveries = 0
+        self.ledger = ""
+        self.rules_stopped = False
+
+    def find(
+        self, level: Level, code: str, seq: int | None, where: str, expected: str, found: str
+    ) -> None:
+        if len(self.findings) >= FINDINGS_MAX:
+            self.dropped += 1
+            return
+        self.findings.append(
+            Finding(
+                level=level,
+                code=code,
+                seq=seq,
+                where=where,
+                expected=expected[:300],
+                found=found[:300],
+            )
+        )
+
+
+def replay(
+    store: LogStore,
+    *,
+    plan_of: PlanReader,
+    claims: Sequence[Claim] = (),
+    numbers: Callable[[Sequence[NumbersCase]], Iterator[Finding]] | None = None,
+    files: Callable[[State], Iterator[Finding]] | None = None,
+) -> ReplayReport:
+    """Returns what a ledger says of itself when every byte of it is checked.
+
+    Args:
+        store: The ledger, opened for reading.
+        plan_of: Reads plan blobs; without them the rules level is skipped.
+        claims: Heads from outside the ledger.
+        numbers: Recomputes looks and results; None skips that level.
+        files: Compares files and blobs with their digests; None skips that level.
+
+    Raises:
+        StoreError: The ledger can't be read at all.
+    """
+    walk = _Walk(plan_of, claims)
+    for found in store.check():
+        walk.find("bytes", found.code, found.seq, found.where, found.expected, found.found)
+    _walk_entries(walk, store)
+    torn = store.torn()
+    if torn is not None:
+        walk.find(
+            "bytes",
+            "torn",
+            None,
+            f"byte {torn.offset}",
+            "a whole entry",
+            f"{torn.length} bytes after the last whole entry",
+        )
+    _check_pointers(walk, store)
+    if numbers is None:
+        walk.skipped["numbers"] = "not asked for"
+    elif any(f.level in ("bytes", "rules") for f in walk.findings) or "rules" in walk.skipped:
+        walk.skipped["numbers"] = "the levels before it have findings or were skipped"
+    else:
+        _take(walk, numbers(walk.cases))
+    if files is None:
+        walk.skipped["files"] = "not asked for"
+    else:
+        _take(walk, files(walk.state))
+    return _report(walk)
+
+
+def _take(walk: _Walk, findings: Iterator[Finding]) -> None:
+    for one in findings:
+        walk.find(one.level, one.code, one.seq, one.where, one.expected, one.found)
+
+
+def _walk_entries(walk: _Walk, store: LogStore) -> None:
+    wanted = [claim.size for claim in walk.claims]
+    try:
+        for seq, data in enumerate(store.read()):
+            _walk_one(walk, seq, data)
+            while wanted and wanted[0] <= walk.tree.size:
+                size = wanted.pop(0)
+                walk.claim_roots[size] = walk.tree.root()
+    except LedgerError as error:
+        size = walk.tree.size
+        walk.find("bytes", "unreadable", size, f"entry {size}", "readable entries", str(error))
+
+
+def _walk_one(walk: _Walk, seq: int, data: bytes) -> None:
+    leaf = leaf_hash(data)
+    try:
+        entry = parse_entry(data)
+    except LedgerError as error:
+        walk.find("bytes", "not_an_entry", seq, f"entry {seq}", error.expected, error.found)
+        walk.rules_stopped = True
+    else:
+        _check_header(walk, seq, entry)
+        _fold(walk, seq, entry)
+    walk.tree.append(leaf)
+    walk.prev = leaf
+
+
+def _check_header(walk: _Walk, seq: int, entry: Entry) -> None:
+    walk.ledger = walk.ledger or entry.ledger
+    for code, expected, found in (
+        ("wrong_place", str(seq), str(entry.seq)),
+        ("wrong_ledger", walk.ledger, entry.ledger),
+        ("broken_chain", walk.prev.hex(), entry.prev.hex()),
+        ("wrong_id", event_id(entry.event), entry.id),
+    ):
+        if expected != found:
+            walk.find("bytes", code, seq, f"entry {seq}", expected, found)
+    if entry.time < walk.time:
+        walk.steps_back.append(seq)
+    walk.time = entry.time
+
+
+def _fold(walk: _Walk, seq: int, entry: Entry) -> None:
+    try:
+        event = decode_event(entry.event)
+    except LedgerError as error:
+        kind = _unknown_kind(entry.event)
+        if kind:
+            walk.find("rules", "unknown_kind", seq, f"entry {seq}", "a kind of this version", kind)
+        else:
+            walk.find(
+                "bytes", "noncanonical", seq, f"entry {seq}", error.expected, f"{error.found}"
+            )
+        walk.rules_stopped = True
+        return
+    if event.experiment == "" and entry.event.startswith(b'{"kind":"recover/'):
+        walk.recoveries += 1
+    _note_pointers(walk, seq, event)
+    if walk.rules_stopped or entry.seq != seq:
+        walk.rules_stopped = True
+        return
+    _apply(walk, seq, entry, event)
+
+
+def _apply(walk: _Walk, seq: int, entry: Entry, event: Event) -> None:
+    known = walk.state.experiments.get(event.experiment)
+    if isinstance(event, (Look, Result)) and known is not None:
+        walk.cases.append(NumbersCase(seq, event, _snapshot(known)))
+    try:
+        walk.state = apply(walk.state, entry, event, plan_of=walk.plan_of)
+    except LedgerError as error:
+        if "isn't at hand" in error.what:
+            walk.skipped["rules"] = f"entry {seq}: {error.what}"
+            walk.rules_stopped = True
+            return
+        # A refused entry leaves the state as it was, but it still holds its place.
+        walk.state.size = seq + 1
+        found = f"{error.what} ({error.where})" if error.where else error.what
+        walk.find("rules", "broken_rule", seq, f"entry {seq}", error.expected, found)
+
+
+def _snapshot(known: Experiment) -> Experiment:
+    """Returns the experiment as it is now, safe from what the fold does next but for its slots."""
+    now = copy.copy(known)
+    now.taken, now.amends = list(known.taken), list(known.amends)
+    now.invalidated = dict(known.invalidated)
+    now.tallies = [copy.copy(tally) for tally in known.tallies]
+    return now
+
+
+def _unknown_kind(event: bytes) -> str:
+    """Returns the kind of well-formed event bytes that this version doesn't know, or ""."""
+    from .events import EVENT_KINDS
+
+    try:
+        value = msgspec.json.decode(event)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) and kind not in EVENT_KINDS else ""
+
+
+def _note_pointers(walk: _Walk, seq: int, event: Event) -> None:
+    """Checks a basis at the present head at once; keeps the others for a second pass."""
+    basis, subject = basis_of(event), reference_of(event)
+    if basis is not None:
+        if basis.size == walk.tree.size:
+            if walk.tree.root().hex() != basis.root:
+                _wrong_basis(walk, seq, walk.tree.root().hex(), basis.root)
+        else:
+            walk.roots_due.setdefault(basis.size, []).append((seq, basis.root))
+    if subject is not None:
+        walk.leaves_due.setdefault(subject.seq, []).append((seq, subject.leaf))
+
+
+def _wrong_basis(walk: _Walk, seq: int, expected: str, found: str) -> None:
+    walk.find("rules", "wrong_basis", seq, f"entry {seq}", expected, found)
+
+
+def _check_pointers(walk: _Walk, store: LogStore) -> None:
+    """Goes over the leaves once more for bases and references that lay further back."""
+    if not walk.roots_due and not walk.leaves_due:
+        return
+    tree = CompactRange()
+    try:
+        for seq, leaf in enumerate(store.leaves()):
+            tree.append(leaf)
+            for user, expected in walk.leaves_due.pop(seq, ()):
+                if leaf.hex() != expected or user <= seq:
+                    walk.find(
+                        "rules", "wrong_reference", user, f"entry {user}", leaf.hex(), expected
+                    )
+            for user, root in walk.roots_due.pop(seq + 1, ()):
+                if tree.root().hex() != root or user < seq + 1:
+                    _wrong_basis(walk, user, tree.root().hex(), root)
+    except LedgerError as error:
+        walk.find("bytes", "unreadable", tree.size, f"entry {tree.size}", "entries", str(error))
+    for size, users in walk.roots_due.items():
+        for user, root in users:
+            _wrong_basis(walk, user, f"a prefix of {tree.size} entries", f"{size} entries {root}")
+    for subject, users in walk.leaves_due.items():
+        for user, leaf in users:
+            where = f"entry {user}"
+            walk.find("rules", "wrong_reference", user, where, f"an entry {subject}", leaf)
+
+
+def _report(walk: _Walk) -> ReplayReport:
+    size, root = walk.tree.size, walk.tree.root()
+    covered, sources, word = 0, [], ""
+    for claim in walk.claims:
+        found = walk.claim_roots.get(claim.size)
+        if claim.ledger != walk.ledger:
+            word = "forked"
+            _claim(walk, "other_ledger", claim, claim.ledger, walk.ledger)
+        elif found is None:
+            word = word or "rolled_back"
+            _claim(walk, "rolled_back", claim, f"{claim.size} entries", f"{size} entries")
+        elif found != claim.root:
+            word = "forked"
+            _claim(walk, "forked", claim, claim.root.hex(), found.hex())
+        else:
+            covered = max(covered, claim.size)
+            sources.append(f"{claim.source} (entries 0-{claim.size - 1})")
+    if not walk.claims:
+        walk.skipped["anchors"] = "nothing from outside this ledger was given"
+    bad = {finding.level for finding in walk.findings}
+    return ReplayReport(
+        record=_word(walk, word),
+        anchored="no" if not covered or word else "yes" if covered == size else "part",
+        anchored_by=tuple(sources) if not word else (),
+        covered=covered if not word else 0,
+        ledger=walk.ledger,
+        size=size,
+        root=root.hex(),
+        levels={
+            level: "failed" if level in bad else "skipped" if level in walk.skipped else "ok"
+            for level in LEVELS
+        },
+        skipped=walk.skipped,
+        verdicts={
+            name: known.result.verdict if known.result else _without_verdict(known)
+            for name, known in walk.state.experiments.items()
+        },
+        findings=tuple(walk.findings),
+        more_findings=walk.dropped,
+        recomputed=0 if "numbers" in walk.skipped else len(walk.cases),
+        time_steps_back=tuple(walk.steps_back[:20]),
+        recoveries=walk.recoveries,
+    )
+
+
+def _claim(walk: _Walk, code: str, claim: Claim, expected: str, found: str) -> None:
+    walk.find("anchors", code, None, f"{claim.source} at size {claim.size}", expected, found)
+
+
+def _without_verdict(known: Experiment) -> str:
+    return "withdrawn" if known.withdrawn_seq is not None else "open"
+
+
+def _word(walk: _Walk, claimed: str) -> str:
+    """Returns the first word that holds."""
+    codes = {finding.code for finding in walk.findings}
+    levels = {finding.level for finding in walk.findings}
+    corrupt = any(
+        f.level in ("bytes", "rules") and f.code not in ("torn", "unknown_kind")
+        for f in walk.findings
+    )
+    for word, holds in (
+        ("corrupt", corrupt),
+        ("forked", claimed == "forked"),
+        ("rolled_back", claimed == "rolled_back"),
+        ("torn", "torn" in codes),
+        ("numbers_differ", "numbers" in levels),
+        ("files_differ", "files" in levels),
+        ("newer", "unknown_kind" in codes),
+    ):
+        if holds:
+            return word
+    return "intact"
