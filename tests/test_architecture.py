@@ -56,7 +56,9 @@ MODULE_NAMES_REFUSED = ("utils", "util", "helpers", "helper", "common", "misc", 
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
-LONG_MODULES: dict[str, str] = {}
+LONG_MODULES = {
+    "ledger/events.py": "declarations only: every field of every event in one place, with no logic",
+}
 LONG_FUNCTIONS: dict[str, str] = {}
 
 
