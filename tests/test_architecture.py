@@ -238,7 +238,7 @@ def test_exceptions_are_still_needed() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_no_unfinished_work(module: str) -> None:
-    """No stub, and no body that is a lone `pass` or `...` outside a Protocol."""
+    """No body is a lone `pass` or `...` outside a Protocol, and nothing is left to implement."""
     tree = parse(module)
     protocols = {
         method
@@ -258,15 +258,15 @@ def test_no_unfinished_work(module: str) -> None:
 
 
 def is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Tells whether a function does nothing, or only says that it is not implemented."""
-    body = [
-        node
-        for node in function.body
-        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-    ]
-    overload = any("overload" in ast.unparse(each) for each in function.decorator_list)
-    nothing = all(isinstance(node, ast.Pass) for node in body)
-    return not overload and (nothing or "NotImplementedError" in ast.dump(function))
+    """Tells whether a function says nothing, or only that it is not implemented.
+
+    A body that is a docstring alone is a function that does nothing, and says why.
+    """
+    if any("overload" in ast.unparse(each) for each in function.decorator_list):
+        return False
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    nothing = [ast.unparse(node) for node in body] in (["pass"], ["..."])
+    return nothing or "NotImplementedError" in ast.dump(function)
 
 
 def test_root_holds_one_module() -> None:
