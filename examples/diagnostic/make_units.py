@@ -17,9 +17,9 @@ COLUMNS = {"worst_radius": 20, "worst_concave_points": 27}
 
 def main() -> None:
     """Prints the table."""
-    data = load_breast_cancer()
+    measurements, diagnoses = load_breast_cancer(return_X_y=True)
     print(",".join(["unit", "label", "fold", *COLUMNS]))
-    for row, (features, benign) in enumerate(zip(data.data, data.target, strict=True)):
+    for row, (features, benign) in enumerate(zip(measurements, diagnoses, strict=True)):
         measured = [f"{features[column]:.6g}" for column in COLUMNS.values()]
         print(",".join([f"p{row + 1:03d}", str(1 - benign), str(row % FOLDS), *measured]))
 
