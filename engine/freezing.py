@@ -1,0 +1,162 @@
+"""Fixes units, run order, arms, looks and rules: the freeze.
+
+Leaves the order to `plan.py`, the look table and power to `look_table.py`, arms to the drivers.
+
+Rules:
+- What is frozen is what the files hold now; the protocol must be the registered one.
+- A design that can't reach a verdict is refused unless the protocol accepts it with a reason.
+- A live arm reserves what its driver section says; a recorded arm reserves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.events import Freeze, FrozenArm, Origin
+from fairtrial.ledger.protocol import Protocol, is_live, nano_usd
+from fairtrial.ledger.sections import CommandDriver, PythonDriver
+from fairtrial.ledger.state import Experiment
+
+from .drivers import Driver, open_driver
+from .files import list_files
+from .look_table import PowerReport, look_table, power_findings
+from .plan import Plan, build_plan, plan_lines
+from .registering import rules_of
+from .trial import Trial
+from .units import Units, check_units, parse_pilot, parse_units
+from .verifying import check_registered, protocol_path, recorded_files
+
+__all__ = ("Design", "design_of", "freeze", "open_drivers", "read_units")
+
+
+class Design(NamedTuple):
+    """Everything that follows from a protocol and its units file."""
+
+    protocol: Protocol
+    units: Units
+    plan: Plan
+    power: PowerReport
+
+
+def read_units(protocol: Protocol, folder: Path) -> Units:
+    """Reads and checks the units file of a protocol.
+
+    Raises:
+        RefusedError: The file isn't there.
+        ProtocolError: It isn't acceptable.
+    """
+    path = folder / protocol.units.file
+    if not path.is_file():
+        raise RefusedError(
+            "the units file isn't there",
+            where="units.file",
+            expected=str(path),
+            found="nothing",
+            todo="write it, then: ledger freeze",
+        )
+    units = parse_units(
+        path.read_bytes(), protocol.units, name=protocol.units.file, seed=protocol.design.seed
+    )
+    if protocol.units.pilot is not None:
+        pilot = folder / protocol.units.pilot
+        parse_pilot(
+            pilot.read_bytes(), protocol.units, name=protocol.units.pilot, planned=units.ids
+        )
+    return units
+
+
+def design_of(protocol: Protocol, folder: Path) -> Design:
+    """Returns units, run order, and what they mean for power.
+
+    Raises:
+        ProtocolError: Units or looks aren't acceptable.
+    """
+    units = read_units(protocol, folder)
+    repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
+    plan = build_plan(units.ids, units.clusters, repeats, seed=protocol.design.seed)
+    table = look_table(protocol, plan, units)
+    first = {plan.units[plan.unit_of[i]] for i in range(table[0].last)}
+    check_units(units, protocol.endpoints, first_look=first, name=protocol.units.file)
+    return Design(protocol, units, plan, power_findings(protocol, plan, units))
+
+
+def open_drivers(protocol: Protocol, folder: Path, units: Units) -> dict[str, Driver]:
+    """Opens the driver of each arm.
+
+    Raises:
+        ProtocolError: A table of outcomes isn't acceptable.
+        DriverError: A driver's file can't be read.
+    """
+    drivers: dict[str, Driver] = {}
+    for name, arm in protocol.arms.items():
+        assert arm.driver is not None, "check_supported refuses arms without a driver"
+        drivers[name] = open_driver(
+            arm.driver, folder=folder, environment=os.environ, units=units.ids
+        )
+    return drivers
+
+
+def freeze(trial: Trial, known: Experiment) -> tuple[Freeze, Design]:
+    """Freezes a registered experiment.
+
+    Raises:
+        RefusedError: It is frozen with other content, a file changed, or the design can't conclude.
+        ProtocolError: A file isn't acceptable.
+    """
+    check_registered(trial, known, act="freeze") if known.freeze_seq is None else None
+    path = protocol_path(trial, known)
+    design = design_of(trial.protocol(known), path.parent)
+    _refuse_hopeless(known, design.power)
+    event = _freeze_event(trial, known, design, path)
+    trial.append(event)
+    return event, design
+
+
+def _refuse_hopeless(known: Experiment, power: PowerReport) -> None:
+    if power.refused:
+        raise RefusedError(
+            "this design can hardly reach a verdict: " + "; ".join(power.refused.values()),
+            where=f"{known.name}: power",
+            expected="a design that can conclude",
+            found=", ".join(power.refused),
+            todo="more clusters or a larger effect; or accept it with a reason under power.accept",
+        )
+
+
+def _freeze_event(trial: Trial, known: Experiment, design: Design, path: Path) -> Freeze:
+    protocol, plan = design.protocol, design.plan
+    folder = path.parent
+    own = [entry for entry in recorded_files(trial, known) if entry.role == "protocol"]
+    drivers = open_drivers(protocol, folder, design.units)
+    return Freeze(
+        experiment=known.name,
+        units=trial.blobs.put((folder / protocol.units.file).read_bytes()),
+        plan=trial.blobs.put(plan_lines(plan)),
+        files=trial.put_json([*own, *list_files(protocol, folder, file=str(path))]),
+        unit_count=len(design.units.ids),
+        cluster_count=plan.cluster_count,
+        slot_count=plan.slot_count,
+        arms=tuple(_frozen_arm(trial, protocol, name, driver) for name, driver in drivers.items()),
+        rules=rules_of(protocol),
+        looks=look_table(protocol, plan, design.units),
+        power=trial.put_json(design.power),
+    )
+
+
+def _frozen_arm(trial: Trial, protocol: Protocol, name: str, driver: Driver) -> FrozenArm:
+    arm = protocol.arms[name]
+    origin: Origin = "live" if is_live(arm) else "recorded"
+    reserve, repeatable = 0.0, True
+    if isinstance(arm.driver, (CommandDriver, PythonDriver)):
+        reserve, repeatable = arm.driver.reserve_usd or 0.0, arm.driver.repeatable
+    return FrozenArm(
+        name=name,
+        origin=origin,
+        identity=trial.put_json(driver.identity()),
+        metered=origin == "live" and reserve > 0,
+        reserve_nanousd=nano_usd(reserve),
+        repeatable=repeatable,
+    )

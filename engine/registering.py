@@ -1,0 +1,299 @@
+"""Puts a protocol on record: register and amend.
+
+Leaves the freeze to `freezing.py` and the comparison of files with their digests to `verifying.py`.
+
+Rules:
+- What is registered are the file's bytes and their resolved form; a digest per section says what changed.
+- Where the protocol asks for a commit and a git work tree is there, protocol, units and files must be
+  committed as they are; an override needs a reason, which is recorded.
+- The same bytes again are a no-op; other bytes for a registered id are refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+from fairtrial.ledger.canonical import blob_of
+from fairtrial.ledger.errors import LedgerError, Problem, ProtocolError, RefusedError
+from fairtrial.ledger.events import (
+    Amend,
+    ArmCeiling,
+    LookPlan,
+    Reference,
+    Register,
+    RegisterGit,
+    Rules,
+    SignatureRule,
+)
+from fairtrial.ledger.protocol import (
+    Protocol,
+    changed_fields,
+    encode_resolved,
+    nano_usd,
+    primaries,
+    section_digests,
+)
+from fairtrial.ledger.sections import ArmBudget
+from fairtrial.ledger.state import Experiment
+
+from .files import FileEntry, list_files, named_files
+from .git import git_file, uncommitted
+from .look_table import look_table
+from .protocol_file import check_supported, parse_protocol
+from .trial import Trial
+
+__all__ = (
+    "Loaded",
+    "amend",
+    "load_protocol",
+    "media_of",
+    "register",
+    "rules_of",
+)
+
+Media: TypeAlias = Literal["yaml", "toml"]
+
+
+class Loaded(NamedTuple):
+    """A protocol file as read: where, its bytes, and what they say."""
+
+    path: Path
+    data: bytes
+    media: Media
+    protocol: Protocol
+
+
+def media_of(path: Path) -> Media:
+    """Returns the syntax of a protocol file by its suffix.
+
+    Raises:
+        ProtocolError: The suffix is unknown.
+    """
+    media = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}.get(path.suffix)
+    if media is None:
+        raise ProtocolError(
+            (
+                Problem(
+                    what="the syntax of a protocol follows from its suffix",
+                    where="file name",
+                    expected=".yaml, .yml or .toml",
+                    found=path.suffix or "none",
+                    todo="rename the file",
+                ),
+            ),
+            file=str(path),
+        )
+    return cast("Media", media)
+
+
+def load_protocol(path: Path) -> Loaded:
+    """Reads and parses a protocol file.
+
+    Raises:
+        RefusedError: The file can't be read.
+        ProtocolError: It isn't acceptable, or not supported by this version.
+    """
+    media = media_of(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RefusedError(
+            "the protocol can't be read",
+            where=str(path),
+            found=error.strerror or str(error),
+            todo="ledger init writes an example",
+        ) from error
+    protocol = parse_protocol(data, name=str(path), media=media)
+    check_supported(protocol)
+    return Loaded(path.absolute(), data, media, protocol)
+
+
+def register(
+    trial: Trial, loaded: Loaded, *, override: str | None = None, supersedes: str | None = None
+) -> Register:
+    """Registers a protocol; the same bytes again change nothing.
+
+    Args:
+        trial: The ledger, opened for writing.
+        loaded: The protocol file.
+        override: Reason for registering files that aren't committed.
+        supersedes: A withdrawn experiment that this one takes the place of.
+
+    Raises:
+        RefusedError: The id is registered with other bytes, or files aren't committed.
+        ProtocolError: A named file is missing.
+    """
+    protocol = loaded.protocol
+    known = trial.log.state.experiments.get(protocol.id)
+    if known is not None and known.protocol != blob_of(loaded.data):
+        raise RefusedError(
+            "this id is registered with another protocol",
+            where=protocol.id,
+            expected=f"SHA-256 {known.protocol.sha256}",
+            found=f"SHA-256 {blob_of(loaded.data).sha256}",
+            todo="ledger amend to change it on record, or give the file another id",
+        )
+    if known is not None:
+        found = trial.log.find(protocol.id, "register")
+        assert isinstance(found, Register)
+        return found
+    git = _git_state(loaded, override)
+    files = _registered_files(trial, loaded)
+    event = Register(
+        experiment=protocol.id,
+        protocol=trial.blobs.put(loaded.data),
+        resolved=trial.blobs.put(encode_resolved(protocol)),
+        media=loaded.media,
+        sections=section_digests(protocol),
+        files=trial.put_json(files),
+        git=git,
+        supersedes=supersedes,
+        override=override,
+    )
+    trial.append(event)
+    return event
+
+
+def _registered_files(trial: Trial, loaded: Loaded) -> list[FileEntry]:
+    """Returns the protocol and the files it names; the units file may come later."""
+    blob = blob_of(loaded.data)
+    own = FileEntry(
+        path=Path(os.path.relpath(loaded.path, trial.folder)).as_posix(),
+        role="protocol",
+        field="protocol",
+        size=blob.size,
+        blake3=blob.blake3,
+        sha256=blob.sha256,
+    )
+    named = list_files(
+        loaded.protocol, loaded.path.parent, file=str(loaded.path), optional=("units",)
+    )
+    return [own, *named]
+
+
+def _git_state(loaded: Loaded, override: str | None) -> RegisterGit | None:
+    """Returns where git knows the protocol, after the check that `require.commit` asks for.
+
+    Raises:
+        RefusedError: Files aren't committed and no override was given.
+    """
+    where = git_file(loaded.path)
+    if where is None:
+        return None
+    folder = loaded.path.parent
+    files = [loaded.path]
+    files += [folder / path for path, _, _ in named_files(loaded.protocol)]
+    changed = uncommitted([path for path in files if path.exists()])
+    if changed and loaded.protocol.require.commit and override is None:
+        names = ", ".join(path.relative_to(folder).as_posix() for path in changed[:5])
+        raise RefusedError(
+            "the protocol asks for committed files, and some aren't committed as they are",
+            where="require.commit",
+            expected="every file as it is at HEAD",
+            found=f"not committed: {names}",
+            todo="git add and commit them; or --override REASON; or require: {commit: false}",
+        )
+    return RegisterGit(commit=where.commit, path=where.path, clean=not changed)
+
+
+def rules_of(protocol: Protocol) -> Rules:
+    """Returns what the fold needs of a protocol."""
+    total = _ceiling(protocol.budget)
+    return Rules(
+        usd_nanousd=total.usd_nanousd,
+        calls=total.calls,
+        tokens=total.tokens,
+        wall_seconds=total.wall_seconds,
+        arms={name: _ceiling(part) for name, part in protocol.budget.arms.items()},
+        attempts_max=protocol.attempts.max,
+        retry_on=protocol.attempts.retry_on,
+        on_crossing=protocol.looks.on_crossing,
+        on_under_run=protocol.decision.on_under_run,
+        anchor=protocol.require.anchor,
+        signatures=tuple(
+            SignatureRule(meaning=one.meaning, role=one.role, before=one.before)
+            for one in protocol.require.signatures
+        ),
+        primaries=tuple(endpoint.name for endpoint in primaries(protocol)),
+    )
+
+
+def _ceiling(part: ArmBudget) -> ArmCeiling:
+    return ArmCeiling(
+        usd_nanousd=None if part.usd is None else nano_usd(part.usd),
+        calls=part.calls,
+        tokens=part.tokens,
+        wall_seconds=None if part.wall_seconds is None else int(part.wall_seconds),
+    )
+
+
+def amend(trial: Trial, known: Experiment, loaded: Loaded, *, reason: str) -> Amend:
+    """Changes a registered protocol on record; the earlier one stays.
+
+    Args:
+        trial: The ledger, opened for writing.
+        known: The experiment.
+        loaded: The whole new protocol.
+        reason: Why, in a sentence.
+
+    Raises:
+        RefusedError: Nothing changed, no reason, another id, or a part that is fixed after the freeze.
+    """
+    if not reason.strip():
+        raise RefusedError("an amendment needs a reason", todo="--reason TEXT")
+    old = trial.protocol(known)
+    changes = changed_fields(old, loaded.protocol)
+    if not changes:
+        raise RefusedError(
+            "the meaning is unchanged, so there is nothing to amend",
+            where=str(loaded.path),
+            todo="write the registered bytes back: ledger show --protocol",
+        )
+    resolved = encode_resolved(loaded.protocol)
+
+    event = Amend(
+        experiment=known.name,
+        number=trial.log.state.experiments[known.name].counters.get("amend", 0) + 1,
+        subject=_newest(trial, known),
+        protocol=trial.blobs.put(loaded.data),
+        resolved=trial.blobs.put(resolved),
+        sections=section_digests(loaded.protocol),
+        fields=tuple(change.field for change in changes),
+        rules=rules_of(loaded.protocol) if known.freeze_seq is not None else None,
+        looks=_amended_looks(trial, known, loaded.protocol, [c.section for c in changes]),
+        outcomes=known.settled,
+        looks_taken=len(known.taken),
+        class_=_class_of([change.section for change in changes]),
+        reason=reason,
+    )
+    try:
+        trial.append(event)
+    except LedgerError as error:
+        error.todo = error.todo or "ledger status"
+        raise
+    return event
+
+
+def _newest(trial: Trial, known: Experiment) -> Reference:
+    leaf = trial.log.leaf_at(known.plan_seq)
+    assert leaf is not None, "the fold keeps the place of an entry that exists"
+    return Reference(seq=known.plan_seq, leaf=leaf.hex())
+
+
+def _class_of(sections: Sequence[str]) -> Literal["operational", "text", "analysis"]:
+    rest = [name for name in sections if name not in ("about", "budget")]
+    return "analysis" if rest else "operational" if "budget" in sections else "text"
+
+
+def _amended_looks(
+    trial: Trial, known: Experiment, protocol: Protocol, sections: Sequence[str]
+) -> tuple[LookPlan, ...] | None:
+    """Returns the look table under an amended protocol, looks taken unchanged; None when it can't differ."""
+    if known.freeze_seq is None or set(sections) <= {"about", "budget"}:
+        return None
+    table = look_table(protocol, trial.plan(known), trial.units(known))
+    taken = len(known.taken)
+    return known.looks[:taken] + table[taken:]

@@ -1,0 +1,244 @@
+"""Refuses to go on when something registered has changed, by the name of the field that differs.
+
+Leaves the digests to `files.py` and `ledger.protocol`; every refusal is an event.
+
+Rules:
+- The protocol file at its recorded place must hold the bytes in force; when it is absent the registered
+  copy leads and that is said. Any other named file must be there and equal.
+- A change of meaning names field, registered and found value; a change of bytes alone says so.
+- A refusal holds digests of both values, never the values; it is recorded once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import msgspec
+
+from fairtrial.ledger.canonical import blob_of, sha256_hex
+from fairtrial.ledger.errors import (
+    DigestMismatchError,
+    DriverError,
+    LedgerError,
+    ProtocolError,
+    RefusedError,
+)
+from fairtrial.ledger.events import FrozenArm, Refuse
+from fairtrial.ledger.protocol import changed_fields
+from fairtrial.ledger.state import Experiment, due_look
+
+from .drivers import Driver
+from .files import FileEntry, only_endings_differ, parse_file_list
+from .protocol_file import parse_protocol
+from .trial import Trial
+
+__all__ = (
+    "check_identities",
+    "check_registered",
+    "protocol_folder",
+    "protocol_path",
+    "recorded_files",
+    "refuse",
+    "refuse_look",
+)
+
+
+class _Change(NamedTuple):
+    """One difference as a refusal shows it."""
+
+    field: str
+    registered: str
+    found: str
+    what: str
+    todo: str
+
+
+def recorded_files(trial: Trial, known: Experiment) -> list[FileEntry]:
+    """Returns the newest recorded list of files: the freeze's, else the register's."""
+    blob = known.files_blob
+    if blob is None:
+        event = trial.log.find(known.name, "register")
+        assert event is not None and hasattr(event, "files")
+        blob = event.files
+    return parse_file_list(trial.blobs.get(blob))
+
+
+def protocol_path(trial: Trial, known: Experiment) -> Path:
+    """Returns where the protocol file was recorded."""
+    for entry in recorded_files(trial, known):
+        if entry.role == "protocol":
+            return (trial.folder / entry.path).absolute()
+    raise AssertionError("every recorded list names the protocol")
+
+
+def protocol_folder(trial: Trial, known: Experiment) -> Path:
+    """Returns the folder that the paths of a protocol are relative to."""
+    return protocol_path(trial, known).parent
+
+
+def check_registered(trial: Trial, known: Experiment, *, act: str) -> list[str]:
+    """Checks the protocol file and all recorded files; returns notes for people.
+
+    Raises:
+        DigestMismatchError: Something differs; a `refuse` event is on record.
+    """
+    notes: list[str] = []
+    path = protocol_path(trial, known)
+    registered = trial.blobs.get(known.protocol)
+    if not path.exists():
+        notes.append(f"{path.name} isn't there: the registered copy in the ledger leads")
+    elif path.read_bytes() != registered:
+        refuse(trial, known, act, _protocol_change(trial, known, path, registered))
+    for entry in recorded_files(trial, known):
+        if entry.role != "protocol":
+            _check_file(trial, known, act, entry, path.parent)
+    return notes
+
+
+def _protocol_change(trial: Trial, known: Experiment, path: Path, registered: bytes) -> _Change:
+    found = path.read_bytes()
+    todo = f"write the registered bytes back: ledger show --protocol {known.name} > {path.name}"
+    try:
+        toml = path.suffix == ".toml"
+        now = parse_protocol(found, name=str(path), media="toml" if toml else "yaml")
+    except ProtocolError as error:
+        what = f"the protocol file has changed and isn't acceptable any more: {error.what}"
+        return _Change("protocol", blob_of(registered).sha256, blob_of(found).sha256, what, todo)
+    changes = changed_fields(trial.protocol(known), now)
+    if not changes:
+        ending = " (line endings)" if only_endings_differ(registered, found) else ""
+        what = f"the protocol's meaning is unchanged, only its bytes differ{ending}"
+        return _Change("protocol", blob_of(registered).sha256, blob_of(found).sha256, what, todo)
+    first = changes[0]
+    more = f" (and {len(changes) - 1} more fields)" if len(changes) > 1 else ""
+    return _Change(
+        first.field,
+        first.registered or "absent",
+        first.found or "absent",
+        f"the protocol has changed since it was registered: {first.field}{more}",
+        todo + "; or put the change on record: ledger amend",
+    )
+
+
+def _check_file(trial: Trial, known: Experiment, act: str, entry: FileEntry, folder: Path) -> None:
+    path = folder / entry.path
+    if not path.is_file():
+        what = f"{entry.path} isn't there any more"
+        _refuse_file(trial, known, act, entry, "absent", what)
+    data = path.read_bytes()
+    if blob_of(data).sha256 == entry.sha256:
+        return
+    what = f"{entry.path} has changed since it was frozen"
+    frozen = known.units_blob
+    if entry.role == "units" and frozen is not None and trial.blobs.has(frozen):
+        if only_endings_differ(trial.blobs.get(frozen), data):
+            what += ": only line endings or a byte order mark differ"
+    _refuse_file(trial, known, act, entry, blob_of(data).sha256, what)
+
+
+def _refuse_file(
+    trial: Trial, known: Experiment, act: str, entry: FileEntry, found: str, what: str
+) -> NoReturn:
+    todo = "put the frozen file back, or register a new experiment"
+    refuse(trial, known, act, _Change(entry.field, entry.sha256, found, what, todo))
+
+
+def check_identities(
+    trial: Trial, known: Experiment, drivers: dict[str, Driver], *, act: str
+) -> None:
+    """Checks that each arm is still made of what was frozen.
+
+    Raises:
+        DigestMismatchError: A part differs; a `refuse` event is on record.
+    """
+    for frozen in known.arms:
+        registered = trial.get_json(frozen.identity)
+        try:
+            found: object = msgspec.json.decode(
+                msgspec.json.encode(drivers[frozen.name].identity(), order="deterministic")
+            )
+        except DriverError as error:
+            refuse(trial, known, act, _absent_part(frozen, error))
+        if registered != found:
+            refuse(trial, known, act, _identity_change(frozen, registered, found))
+
+
+def _absent_part(frozen: FrozenArm, error: DriverError) -> _Change:
+    return _Change(
+        f"arms.{frozen.name}.driver", frozen.identity.sha256, "absent", error.what, error.todo
+    )
+
+
+def _identity_change(frozen: FrozenArm, registered: object, found: object) -> _Change:
+    prefix = f"arms.{frozen.name}.driver"
+    field, old, new = prefix, str(registered), str(found)
+    if isinstance(registered, dict) and isinstance(found, dict):
+        for key in sorted(registered.keys() | found.keys()):
+            if registered.get(key) != found.get(key):
+                field = f"{prefix}.{key}"
+                old, new = str(registered.get(key)), str(found.get(key))
+                break
+    todo = "put back what was frozen, or register a new experiment"
+    return _Change(field, old, new, f"arm {frozen.name} is made of something else now", todo)
+
+
+def refuse(trial: Trial, known: Experiment, act: str, change: _Change) -> NoReturn:
+    """Records a refusal and raises it.
+
+    Raises:
+        DigestMismatchError: Always.
+    """
+    if not trial.read_only:
+        _record(trial, known, act, change)
+    raise DigestMismatchError(
+        change.what,
+        where=f"{known.name}: {change.field}",
+        expected=change.registered,
+        found=change.found,
+        todo=change.todo,
+    )
+
+
+def _record(trial: Trial, known: Experiment, act: str, change: _Change) -> None:
+    event = Refuse(
+        experiment=known.name,
+        number=known.counters.get("refuse", 0) + 1,
+        act=act,
+        field=change.field[:200],
+        expected=_digest(change.registered),
+        found=_digest(change.found),
+    )
+    try:
+        trial.append(event)
+    except LedgerError as error:
+        # The same refusal is on record already, or the record of refusals is full.
+        if "refusal" not in error.what:
+            raise
+
+
+def _digest(value: str) -> str:
+    """Returns a digest as it is, and the digest of any other value."""
+    is_digest = len(value) == 64 and all(c in "0123456789abcdef" for c in value)
+    return value if is_digest else sha256_hex(value.encode("utf-8", "surrogatepass"))
+
+
+def refuse_look(trial: Trial, known: Experiment, number: int) -> RefusedError:
+    """Records that a look was asked for which isn't due, and returns the error to raise."""
+    planned, due = len(known.looks), due_look(known)
+    change = _Change(
+        f"looks.{number}",
+        f"look {due}" if due else "no look due",
+        f"look {number}",
+        "this look isn't due" if 1 <= number <= planned else "this look isn't planned",
+        "a look is taken when all its slots are settled; `ledger status` shows the next one",
+    )
+    if not trial.read_only:
+        _record(trial, known, "look", change)
+    return RefusedError(
+        change.what,
+        where=known.name,
+        expected=f"{len(known.taken)} of {planned} looks taken, {change.registered}",
+        found=change.found,
+        todo=change.todo,
+    )
