@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
@@ -74,6 +75,16 @@ class Slots(msgspec.Struct, kw_only=True):
     def settled(self, start: int, stop: int) -> int:
         """Returns how many positions from `start` to `stop`, both included, are settled."""
         return stop - start + 1 - self.status.count(0, start, stop + 1)
+
+    def status_counts(self, arm: int) -> dict[str, int]:
+        """Returns how many slots of an arm have each status, `pending` among them."""
+        words = ("pending", *STATUSES)
+        counts = Counter(
+            status
+            for owner, status in zip(self.arm[1:], self.status[1:], strict=True)
+            if owner == arm
+        )
+        return {words[status]: count for status, count in sorted(counts.items())}
 
     def highest_touched(self) -> int:
         """Returns the highest position that was ever attempted or settled, 0 for none."""

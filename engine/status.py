@@ -1,0 +1,201 @@
+"""The present state of an experiment in counts, as `ledger status` shows it.
+
+Leaves forecasts of time to the run's own display; writes nothing.
+
+Rules:
+- planned = settled + pending + not_run; in_flight and failing are parts of pending.
+- `running` is said only while another process holds the run lock.
+- It comes from the folded ledger alone and says from how many entries it was read on.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairtrial.ledger.locks import lock_holder, run_lock_path
+from fairtrial.ledger.state import STREAK_MAX, Experiment, due_look, is_ended, is_final
+
+from .trial import Trial
+
+__all__ = ("ArmStatus", "LookCount", "Status", "next_command", "state_word", "status_of")
+
+
+class LookCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many looks are taken of how many planned."""
+
+    taken: int
+    planned: int
+
+
+class HeadStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The head that this status was read at."""
+
+    size: int
+    root: str
+
+
+class ArmStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts and money of one arm."""
+
+    settled: int
+    planned: int
+    statuses: dict[str, int]
+    attempts: int
+    spent_usd: float
+    reserved_usd: float
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON of `ledger status`, version 1."""
+
+    v: int
+    experiment: str
+    state: str
+    planned: int
+    settled: int
+    pending: int
+    failing: int
+    in_flight: int
+    not_run: int
+    spent_usd: float
+    reserved_usd: float
+    expected_usd: float | None
+    ceiling_usd: float | None
+    looks: LookCount
+    next_look_last: int | None
+    waiting_for_look: int
+    arms: dict[str, ArmStatus]
+    sessions: int
+    last_stop: str | None
+    running: str | None
+    as_registered: bool
+    amended: tuple[str, ...]
+    verdict: str | None
+    refusals: int
+    head: HeadStatus
+    receipt: str
+    folded_from: int
+    next: str
+
+
+def state_word(known: Experiment, *, running: bool) -> str:
+    """Returns the state of an experiment, one of the closed list of DESIGN.md, section 9."""
+    if known.result is not None:
+        return "closed"
+    if known.withdrawn_seq is not None:
+        return "withdrawn"
+    if known.freeze_seq is None:
+        return "registered"
+    if running:
+        return "running"
+    if is_final(known):
+        return "complete"
+    if due_look(known) is not None:
+        return "look_due"
+    if known.sessions == 0:
+        return "frozen"
+    if known.live or known.last_stop in ("interrupted", "terminated", "crashed"):
+        return "interrupted"
+    return "unfinished"
+
+
+def next_command(word: str, several: str) -> str:
+    """Returns the command that goes on from a state; `several` is the name to give, or ""."""
+    verb = {
+        "registered": "ledger freeze",
+        "frozen": "ledger run",
+        "running": "ledger status",
+        "interrupted": "ledger run",
+        "look_due": "ledger run",
+        "unfinished": "ledger run",
+        "complete": "ledger result",
+        "closed": "ledger result",
+        "withdrawn": "ledger register PROTOCOL",
+    }[word]
+    return f"{verb} {several}" if several and word != "withdrawn" else verb
+
+
+def status_of(trial: Trial, known: Experiment) -> Status:
+    """Returns the counts of an experiment."""
+    holder = lock_holder(run_lock_path(trial.path, known.name))
+    word = state_word(known, running=holder is not None)
+    planned = len(known.slots) if known.slots is not None else 0
+    over = is_ended(known) or is_final(known)
+    not_run = planned - known.settled if over else 0
+    arms = {name: _arm_status(known, index) for index, name in _arm_names(known)}
+    head = trial.log.head()
+    several = known.name if len(trial.log.state.experiments) > 1 else ""
+    last = known.looks[len(known.taken)].last if not over and known.looks else None
+    ceiling = known.rules.usd_nanousd if known.rules is not None else None
+    return Status(
+        v=1,
+        experiment=known.name,
+        state=word,
+        planned=planned,
+        settled=known.settled,
+        pending=planned - known.settled - not_run,
+        failing=sum(len(t.streak) for t in known.tallies if len(t.streak) >= STREAK_MAX),
+        in_flight=known.open,
+        not_run=not_run,
+        spent_usd=sum(tally.spent_nanousd for tally in known.tallies) / 1e9,
+        reserved_usd=sum(tally.reserved_nanousd for tally in known.tallies) / 1e9,
+        expected_usd=_expected_usd(known),
+        ceiling_usd=None if ceiling is None else ceiling / 1e9,
+        looks=LookCount(taken=len(known.taken), planned=len(known.looks)),
+        next_look_last=last,
+        waiting_for_look=_waiting(known, last),
+        arms=arms,
+        sessions=known.sessions,
+        last_stop=known.last_stop,
+        running=holder,
+        as_registered=not any(one.class_ == "analysis" for one in known.amends),
+        amended=tuple(sorted({s for one in known.amends for s in one.sections})),
+        verdict=known.result.verdict if known.result is not None else None,
+        refusals=len(known.refusals),
+        head=HeadStatus(size=head.size, root=head.root),
+        receipt=trial.receipt(),
+        folded_from=trial.log.folded_from,
+        next=next_command(word, several),
+    )
+
+
+def _arm_names(known: Experiment) -> list[tuple[int, str]]:
+    return [(index, arm.name) for index, arm in enumerate(known.arms)]
+
+
+def _arm_status(known: Experiment, index: int) -> ArmStatus:
+    slots, tally = known.slots, known.tallies[index]
+    assert slots is not None
+    counts = slots.status_counts(index)
+    planned = sum(counts.values())
+    return ArmStatus(
+        settled=planned - counts.get("pending", 0),
+        planned=planned,
+        statuses={name: count for name, count in counts.items() if name != "pending"},
+        attempts=tally.calls,
+        spent_usd=tally.spent_nanousd / 1e9,
+        reserved_usd=tally.reserved_nanousd / 1e9,
+    )
+
+
+def _waiting(known: Experiment, last: int | None) -> int:
+    """Returns how many slots are unsettled before the next look."""
+    if last is None or known.slots is None:
+        return 0
+    return last - known.slots.settled(1, last)
+
+
+def _expected_usd(known: Experiment) -> float | None:
+    """Returns the spend to expect at the end from the cost per settled slot of each arm so far."""
+    if known.slots is None:
+        return None
+    total = 0.0
+    for index, tally in enumerate(known.tallies):
+        counts = known.slots.status_counts(index)
+        slots = sum(counts.values())
+        settled = slots - counts.get("pending", 0)
+        if settled:
+            total += tally.spent_nanousd * slots / settled
+        elif known.arms[index].reserve_nanousd:
+            return None
+    return total / 1e9
