@@ -1,7 +1,7 @@
 """The record as a file of lines: one entry a line, its bytes and one LF.
 
-Leaves the contract to `log.py`, the scanning of lines to `jsonl_lines.py`, opening and its messages to
-`opening.py`.
+Leaves the contract to `log.py`, scanning lines to `jsonl_lines.py`, and what else could stand at a
+path to `opening.py`.
 
 Rules:
 - Lines end at LF and nowhere else; only bytes after the last LF can be torn.
@@ -15,22 +15,31 @@ Rules:
 from __future__ import annotations
 
 import os
-import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from .durable import create_folder, sync_file, sync_folder, write_all, write_file
 from .entry import ENTRY_BYTES_MAX
-from .errors import IntegrityError, LedgerError, StoreError, TornError
-from .jsonl_lines import End, SlotOffsets, advance, lines, torn_after
-from .locks import append_lock_path, file_lock, lock_holder
+from .errors import StoreError, TornError
+from .jsonl_lines import BUFFER_BYTES, End, SlotOffsets, advance, lines, torn_after
+from .locks import append_lock_path, check_one_name, file_lock, lock_holder, why_not_written
 from .log import StoreFinding, Tail, Torn
 from .merkle import leaf_hash
 from .slot_index import Slot, check_batch
 
-__all__ = ("JsonlStore",)
+__all__ = ("JsonlStore", "JsonlWriter")
+
+
+class _Handles(NamedTuple):
+    """The file opened twice: a buffered reader would lose its place by writes beside it."""
+
+    file: BinaryIO
+    fd: int
 
 
 class JsonlStore:
@@ -47,7 +56,7 @@ class JsonlStore:
         self._state = threading.RLock()
         self._end = End()
         self._slots = SlotOffsets()
-        self._unusable = ""
+        self._closed = False
         self._failed = False
 
     @classmethod
@@ -68,22 +77,17 @@ class JsonlStore:
 
     def tail(self) -> Tail:
         """Returns the end of the store, fresh from the file."""
-        with self._opened() as fd:
-            return self._advance(fd).tail
+        with self._opened() as file:
+            return self._advance(file).tail
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Yields the entries from `start` up to `stop` (default: the tail when it begins).
+        """Yields the entries from `start` up to `stop` (default: the tail now).
 
         A line longer than an entry can be comes shortened to one byte more than that.
         """
-        with self._opened() as fd:
-            end = self._advance(fd)
-            stop = end.size if stop is None else min(stop, end.size)
-            for seq, (_, line) in enumerate(lines(fd, 0, end.offset)):
-                if seq >= stop:
-                    return
-                if seq >= start:
-                    yield line
+        with self._opened() as file:
+            end = self._advance(file)
+        return self._lines(start, end.size if stop is None else min(stop, end.size), end.offset)
 
     def leaves(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yields the leaf hash of each entry, computed from the entry's bytes."""
@@ -91,9 +95,9 @@ class JsonlStore:
 
     def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
         """Returns the entry that fills a slot, or None; the first call reads the whole file."""
-        with self._state, self._opened() as fd:
-            self._slots.advance(fd, self._advance(fd))
-            return self._slots.find(fd, Slot(experiment, position, kind, number))
+        with self._state, self._opened() as file:
+            self._slots.advance(file, self._advance(file))
+            return self._slots.find(file, Slot(experiment, position, kind, number))
 
     @contextmanager
     def writer(self, *, timeout_seconds: float = 30.0) -> Iterator[JsonlWriter]:
@@ -105,12 +109,13 @@ class JsonlStore:
             IntegrityError: The file lost or changed what was seen of it.
             StoreError: The file can't be written, or an earlier write failed.
         """
-        with self._locked(timeout_seconds) as fd:
-            torn = torn_after(fd, self._end)
+        with self._locked(timeout_seconds) as handles:
+            torn = torn_after(handles.file, self._end)
             if torn is not None:
                 raise _torn_error(self._path, torn)
-            self._slots.advance(fd, self._end)
-            writer = JsonlWriter(self, fd)
+            with self._state:
+                self._slots.advance(handles.file, self._end)
+            writer = JsonlWriter(partial(self._append, handles), self._end.tail)
             try:
                 yield writer
             finally:
@@ -119,34 +124,33 @@ class JsonlStore:
     def torn(self) -> Torn | None:
         """Returns what follows the last whole entry; None while a writer is at work there."""
         found = self._look_for_torn()
-        if found is None or (os.name != "nt" and lock_holder(append_lock_path(self._path))):
+        if found is None or lock_holder(append_lock_path(self._path)):
             return None
         # The writer may have ended between the two looks: only what stays is torn.
         return found if self._look_for_torn() == found else None
 
     def recover(self, quarantine: Path) -> Torn | None:
         """Moves torn bytes into a file of their own in `quarantine`, or adds a missing newline."""
-        with self._locked(30.0) as fd:
-            torn = torn_after(fd, self._end)
+        with self._locked(30.0) as handles:
+            torn = torn_after(handles.file, self._end)
             if torn is None:
                 return None
             if torn.whole:
-                write_all(fd, b"\n")
+                write_all(handles.fd, b"\n")
             else:
-                self._set_aside(fd, torn, quarantine)
-                os.ftruncate(fd, torn.offset)
-            sync_file(fd)
-            self._advance(fd)
+                _set_aside(handles.file, torn, quarantine, self._path.name)
+                os.ftruncate(handles.fd, torn.offset)
+            sync_file(handles.fd)
             return torn
 
     def check(self) -> Iterator[StoreFinding]:
-        """Yields what is wrong with the file itself: its kind, its names, lines of no entry's length."""
-        found = _why_not_written(self._path.lstat())
+        """Yields what is wrong with the file itself: kind, names, length of lines."""
+        found = why_not_written(self._path.lstat())
         if found:
             yield StoreFinding("links", None, str(self._path), "a file with one name", found)
-        with self._opened() as fd:
-            end = self._advance(fd)
-            for seq, (offset, line) in enumerate(lines(fd, 0, end.offset)):
+        with self._opened(BUFFER_BYTES) as file:
+            end = self._advance(file)
+            for seq, (offset, line) in enumerate(lines(file, 0, end.offset)):
                 if len(line) > ENTRY_BYTES_MAX:
                     expected = f"at most {ENTRY_BYTES_MAX:,} bytes"
                     yield StoreFinding(
@@ -155,65 +159,156 @@ class JsonlStore:
 
     def close(self) -> None:
         """Ends the use of this store."""
-        self._unusable = "the store is closed"
+        self._closed = True
+
+    def _lines(self, start: int, stop: int, offset: int) -> Iterator[bytes]:
+        if start >= stop:
+            return
+        with self._opened(BUFFER_BYTES) as file:
+            for _, line in islice(lines(file, 0, offset), start, stop):
+                yield line
 
     @contextmanager
-    def _opened(self) -> Iterator[int]:
-        if self._unusable:
-            raise StoreError(self._unusable, where=str(self._path), todo="open it again")
+    def _opened(self, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
+        if self._closed:
+            raise StoreError("the store is closed", where=str(self._path), todo="open it again")
         try:
-            fd = os.open(self._path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            file = self._path.open("rb", buffering=buffer_bytes)
         except OSError as error:
             raise StoreError(
                 "the ledger can't be read", where=str(self._path), found=str(error)
             ) from error
-        try:
-            yield fd
-        finally:
-            os.close(fd)
+        with file:
+            yield file
 
     @contextmanager
-    def _locked(self, timeout_seconds: float) -> Iterator[int]:
-        """Holds the append lock and yields the file, opened for appending, its end known."""
-        if self._read_only:
-            raise StoreError("the ledger was opened for reading only", where=str(self._path))
+    def _locked(self, timeout_seconds: float) -> Iterator[_Handles]:
+        """Holds the append lock and yields the opened file, its end known."""
+        if self._read_only or self._failed:
+            why = "an earlier write failed" if self._failed else "it was opened for reading only"
+            raise _not_written(self._path, why)
         with self._opened():
-            pass
-        lock = append_lock_path(self._path)
-        with file_lock(lock, timeout_seconds=timeout_seconds, what="append"):
-            fd = self._open_for_append()
-            try:
-                self._advance(fd)
-                yield fd
-            finally:
-                os.close(fd)
+            lock = append_lock_path(self._path)
+        with (
+            file_lock(lock, timeout_seconds=timeout_seconds, what="append"),
+            self._opened() as file,
+            _opened_for_append(self._path) as fd,
+        ):
+            self._advance(file)
+            yield _Handles(file, fd)
 
-    def _open_for_append(self) -> int:
-        try:
-            fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
-        except OSError as error:
-            raise _not_written(self._path, str(error)) from error
-        found = _why_not_written(os.fstat(fd))
-        if found:
-            os.close(fd)
-            raise _not_written(self._path, found)
-        return fd
-
-    def _advance(self, fd: int) -> End:
+    def _advance(self, file: BinaryIO) -> End:
         with self._state:
-            try:
-                self._end = advance(fd, self._end)
-            except IntegrityError as error:
-                error.where = str(self._path)
-                raise
+            self._end = advance(file, self._end)
             return self._end
 
     def _look_for_torn(self) -> Torn | None:
-        with self._opened() as fd:
-            return torn_after(fd, self._advance(fd))
+        with self._opened() as file:
+            return torn_after(file, self._advance(file))
 
-    def _set_aside(self, fd: int, torn: Torn, quarantine: Path) -> None:
-        data = os.pread(fd, torn.length, torn.offset)
-        create_folder(quarantine)
-        name = f"{self._path.name}-{torn.offset}-{torn.sha256[:16]}.torn"
-        write_file(quarantine / name, data)
+    def _append(self, handles: _Handles, entries: Sequence[bytes], leaves: Sequence[bytes]) -> Tail:
+        """Checks and appends a batch; the lock is held and the end is known."""
+        with self._state:
+            slots, end = self._slots, self._end
+            filled = check_batch(
+                entries,
+                leaves,
+                tail=end.tail,
+                ledger=slots.ledger,
+                is_taken=lambda slot: slots.find(handles.file, slot) is not None,
+            )
+            self._write(handles.fd, b"".join(entry + b"\n" for entry in entries))
+            for slot, data, leaf in zip(filled, entries, leaves, strict=True):
+                slots.add(slot, end.offset, data)
+                end = End(end.offset + len(data) + 1, end.size + 1, end.offset, leaf)
+            self._end = end
+            return end.tail
+
+    def _write(self, fd: int, data: bytes) -> None:
+        try:
+            write_all(fd, data)
+            sync_file(fd)
+        except BaseException as error:
+            self._failed = True
+            left = _cut_back(fd, self._end.offset)
+            if not isinstance(error, OSError):
+                raise
+            raise StoreError(
+                "the batch could not be written" + left,
+                where=str(self._path),
+                found=str(error),
+                todo="see to the disk, then run the same command again",
+            ) from error
+
+
+class JsonlWriter:
+    """The right to append to a JSON Lines file."""
+
+    def __init__(self, append: Callable[[Sequence[bytes], Sequence[bytes]], Tail], tail: Tail):
+        self._append = append
+        self._is_open = True
+        self.tail = tail
+
+    def write(self, entries: Sequence[bytes], leaves: Sequence[bytes]) -> None:
+        """Appends entries in one batch, durable when it returns, or none of them.
+
+        Raises:
+            ConflictError: A slot is taken.
+            IntegrityError: The entries don't follow the tail.
+            StoreError: The medium failed, or the lock was given back.
+        """
+        if not self._is_open:
+            raise StoreError("the append lock was given back", todo="take a writer again")
+        self.tail = self._append(entries, leaves)
+
+    def close(self) -> None:
+        """Ends the right to append."""
+        self._is_open = False
+
+
+@contextmanager
+def _opened_for_append(path: Path) -> Iterator[int]:
+    check_one_name(path, path.lstat())
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+    except OSError as error:
+        raise _not_written(path, str(error)) from error
+    try:
+        check_one_name(path, os.fstat(fd))
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _not_written(path: Path, found: str) -> StoreError:
+    return StoreError(
+        "the ledger is not written", where=str(path), found=found, todo="open it for writing"
+    )
+
+
+def _cut_back(fd: int, offset: int) -> str:
+    """Removes what a failed batch left; returns what to add to the message."""
+    try:
+        os.ftruncate(fd, offset)
+        sync_file(fd)
+    except OSError as error:
+        return f", and what it left could not be removed ({error})"
+    return ", and nothing of it was kept"
+
+
+def _set_aside(file: BinaryIO, torn: Torn, quarantine: Path, name: str) -> None:
+    file.seek(torn.offset)
+    create_folder(quarantine)
+    data = file.read(torn.length)
+    write_file(quarantine / f"{name}-{torn.offset}-{torn.sha256[:16]}.torn", data)
+
+
+def _torn_error(path: Path, torn: Torn) -> TornError:
+    kind = "a whole entry without its newline" if torn.whole else "a part of an entry"
+    return TornError(
+        "bytes follow the last whole entry: a crash left them",
+        where=f"{path}, byte {torn.offset}",
+        expected="the end of the file",
+        found=f"{torn.length:,} bytes, {kind}",
+        todo="the next run sets them aside and says so",
+    )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import random
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,6 +72,32 @@ def run_lock_path(ledger: Path, experiment: str) -> Path:
     return side_folder(ledger) / f"run-{experiment}.lock"
 
 
+def check_one_name(ledger: Path, status: os.stat_result) -> None:
+    """Refuses to write where another name may lead to the same bytes past the lock.
+
+    Raises:
+        StoreError: The path is a symbolic link, or no regular file, or one with several names.
+    """
+    found = why_not_written(status)
+    if found:
+        raise StoreError(
+            "the ledger is not written: its lock stands beside one name",
+            where=str(ledger),
+            expected="a regular file with one name",
+            found=found,
+            todo="give the path of the file itself, or remove its other names",
+        )
+
+
+def why_not_written(status: os.stat_result) -> str:
+    """Returns what stands against writing to a file, or ""."""
+    if stat.S_ISLNK(status.st_mode):
+        return "a symbolic link"
+    if not stat.S_ISREG(status.st_mode):
+        return "not a regular file"
+    return "" if status.st_nlink == 1 else f"a file with {status.st_nlink} names"
+
+
 @contextmanager
 def file_lock(path: Path, *, timeout_seconds: float, what: str) -> Iterator[None]:
     """Holds the lock on a side file for as long as the block runs.
@@ -99,11 +126,10 @@ def file_lock(path: Path, *, timeout_seconds: float, what: str) -> Iterator[None
 
 def lock_holder(path: Path) -> LockHolder | None:
     """Returns who holds a lock now, or None when nobody does; changes nothing."""
-    fcntl = _fcntl(path)
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    if os.name == "nt" or not path.exists():
         return None
+    fcntl = _fcntl(path)
+    fd = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

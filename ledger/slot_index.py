@@ -4,7 +4,7 @@ Leaves the meaning of slots to `state.py`, their columns to `slots.py` and the m
 
 Rules:
 - A slot is (experiment, position, kind, number); the kind is taken without its version.
-- The four are members of every event of every version, so that a store can index what it can't decode.
+- The four are members of every event of every version: a store indexes what it can't decode.
 - A batch is checked whole before its first byte reaches a medium.
 """
 
@@ -95,12 +95,22 @@ def check_batch(
                 expected=f"seq {seq} after {prev.hex()} in {ledger}",
                 found=f"seq {entry.seq} after {entry.prev.hex()} in {entry.ledger}",
             )
-        slot = parse_slot(entry.event)
+        slot = parse_slot(_checked_text(entry.event, seq))
         if slot in filled or is_taken(slot):
             raise slot_conflict(seq, str(tuple(slot)))
         filled[slot] = seq
         prev = leaf
     return filled
+
+
+def _checked_text(event: bytes, seq: int) -> bytes:
+    try:
+        event.decode()
+    except UnicodeDecodeError as error:
+        raise IntegrityError(
+            "an entry is not UTF-8", where=f"entry {seq}", found=str(error)
+        ) from error
+    return event
 
 
 def slot_conflict(seq: int, slot: str) -> ConflictError:

@@ -1,0 +1,178 @@
+"""Reading a JSON Lines ledger: its lines, where they end, what is torn, where each slot stands.
+
+Leaves writing and locks to `jsonl.py`; checks no chain but that of a last line without newline.
+
+Rules:
+- Lines end at LF and nowhere else: U+2028 and CR are ordinary characters.
+- Memory is flat whatever the file holds: a line longer than an entry can be is shortened to one
+  byte more than that, so that it can't be taken for an entry.
+- What was seen once is known by its size and its last line; a file where they differ is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import BinaryIO, NamedTuple
+
+from .entry import ENTRY_BYTES_MAX, FIRST_PREV, check_entry, parse_entry
+from .errors import IntegrityError
+from .log import Tail, Torn
+from .merkle import leaf_hash
+from .slot_index import Slot, parse_slot
+
+__all__ = ("BUFFER_BYTES", "End", "SlotOffsets", "advance", "lines", "torn_after")
+
+BUFFER_BYTES = 1 << 16
+_CHUNK_BYTES = 1 << 20
+
+
+class End(NamedTuple):
+    """Where the whole lines of a file end: just after the last LF.
+
+    `line` is the offset of the last whole line, `size` the count of lines.
+    """
+
+    offset: int = 0
+    size: int = 0
+    line: int = 0
+    leaf: bytes = FIRST_PREV
+
+    @property
+    def tail(self) -> Tail:
+        """The same in the terms of the log."""
+        return Tail(self.size, self.leaf)
+
+
+def advance(file: BinaryIO, known: End) -> End:
+    """Returns the end of a file of which `known` was seen before; reads only what is new.
+
+    Raises:
+        IntegrityError: The file is shorter than it was, or its last known line has changed.
+    """
+    _check_known(file, known)
+    offset, size, line = known.offset, known.size, known.line
+    position = offset
+    file.seek(position)
+    while chunk := file.read(_CHUNK_BYTES):
+        count = chunk.count(b"\n")
+        if count:
+            last = chunk.rfind(b"\n")
+            before = chunk.rfind(b"\n", 0, last)
+            line = position + before + 1 if before >= 0 else offset
+            offset, size = position + last + 1, size + count
+        position += len(chunk)
+    if size == known.size:
+        return known
+    return End(offset, size, line, leaf_hash(_line_at(file, line)))
+
+
+def lines(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
+    """Yields offset and content of each whole line between two offsets, without its LF."""
+    file.seek(start)
+    offset = start
+    while offset < stop:
+        line = file.readline(ENTRY_BYTES_MAX + 2)
+        length = len(line)
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = file.readline(_CHUNK_BYTES)
+            length += len(rest)
+        if not rest:
+            return
+        yield offset, line.removesuffix(b"\n")[: ENTRY_BYTES_MAX + 1]
+        offset += length
+
+
+def torn_after(file: BinaryIO, end: End) -> Torn | None:
+    """Returns what follows the last whole line, if anything."""
+    length = file.seek(0, 2) - end.offset
+    if length <= 0:
+        return None
+    file.seek(end.offset)
+    digest = sha256()
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    return Torn(end.offset, length, digest.hexdigest(), _is_whole(file, end, length))
+
+
+def _is_whole(file: BinaryIO, end: End, length: int) -> bool:
+    if length > ENTRY_BYTES_MAX:
+        return False
+    ledger = parse_entry(_line_at(file, 0)).ledger if end.size else None
+    file.seek(end.offset)
+    try:
+        entry = parse_entry(file.read(length))
+        check_entry(entry, ledger=ledger, seq=end.size, prev=end.leaf)
+        parse_slot(entry.event)
+    except IntegrityError:
+        return False
+    return True
+
+
+class SlotOffsets:
+    """Where the entry of each slot stands, while a store is open; about 100 bytes a slot."""
+
+    def __init__(self) -> None:
+        # Keyed by the slot's hash: a tuple of a slot would take five times the memory.
+        self._offsets: dict[int, int] = {}
+        self._seen = 0
+        self._size = 0
+        self.ledger: str | None = None
+
+    def advance(self, file: BinaryIO, end: End) -> None:
+        """Reads the lines up to `end` that were not read before.
+
+        Raises:
+            IntegrityError: A line is not an entry.
+        """
+        for offset, line in lines(file, self._seen, end.offset):
+            try:
+                slot = parse_slot(parse_entry(line).event)
+            except IntegrityError as error:
+                error.where = f"entry {self._size}"
+                raise
+            self.add(slot, offset, line)
+
+    def add(self, slot: Slot, offset: int, line: bytes) -> None:
+        """Takes in the next line."""
+        self.ledger = self.ledger or parse_entry(line).ledger
+        self._offsets.setdefault(hash(slot), offset)
+        self._seen = offset + len(line) + 1
+        self._size += 1
+
+    def find(self, file: BinaryIO, slot: Slot) -> bytes | None:
+        """Returns the line that fills a slot, or None."""
+        offset = self._offsets.get(hash(slot))
+        if offset is None:
+            return None
+        line = _line_at(file, offset)
+        if parse_slot(parse_entry(line).event) == slot:
+            return line
+        # Two slots with one hash: only reading everything can tell.
+        for _, other in lines(file, 0, self._seen):
+            if parse_slot(parse_entry(other).event) == slot:
+                return other
+        return None
+
+
+def _line_at(file: BinaryIO, offset: int) -> bytes:
+    file.seek(offset)
+    return file.readline(ENTRY_BYTES_MAX + 2).removesuffix(b"\n")[: ENTRY_BYTES_MAX + 1]
+
+
+def _check_known(file: BinaryIO, known: End) -> None:
+    size = file.seek(0, 2)
+    if size < known.offset:
+        raise IntegrityError(
+            "the file has become shorter since it was opened: entries are lost",
+            expected=f"at least {known.offset:,} bytes",
+            found=f"{size:,} bytes",
+            todo="ledger replay --against RECEIPT shows from where on",
+        )
+    if known.size and leaf_hash(_line_at(file, known.line)) != known.leaf:
+        raise IntegrityError(
+            "an entry has changed since it was read",
+            where=f"entry {known.size - 1}",
+            todo="ledger replay shows what differs",
+        )

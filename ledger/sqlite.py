@@ -1,0 +1,326 @@
+"""The record as a SQLite database: one row an entry.
+
+Leaves the contract to `log.py`, the schema to `sqlite_schema.py`, connections and the meaning of
+errors to `sqlite_connection.py`.
+
+Rules:
+- Entries are written under our own append lock, since SQLite's waiting is unfair, and in one
+  IMMEDIATE transaction a batch; triggers refuse what doesn't follow.
+- Reading goes by pages of seq in short transactions: a reader that stays in one blocks commits.
+- Reading and writing have a connection each, so that no reader sees a batch before it is durable.
+- After a failed commit the store writes no more: nobody knows what reached the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from .durable import create_folder, sync_folder
+from .entry import FIRST_PREV
+from .errors import IntegrityError, StoreError
+from .locks import append_lock_path, check_one_name, file_lock
+from .log import StoreFinding, Tail, Torn
+from .merkle import leaf_hash
+from .sqlite_check import check_database
+from .sqlite_connection import (
+    IN_PROCESS,
+    check_header,
+    connect,
+    copy_to_undo,
+    is_half_committed,
+    store_error,
+)
+from .sqlite_schema import APPLICATION_ID, SCHEMA, USER_VERSION
+
+__all__ = ("SqliteStore", "SqliteWriter")
+
+_PAGE_ENTRIES = 1000
+_LAST = "SELECT seq,leaf,CAST(entry AS BLOB) FROM entry ORDER BY seq DESC LIMIT 1"
+_PAGE = (
+    "SELECT seq,coalesce(CAST(entry AS BLOB),x'') FROM entry"
+    f" WHERE seq>=? AND seq<? ORDER BY seq LIMIT {_PAGE_ENTRIES}"
+)
+_FIND = (
+    "SELECT CAST(entry AS BLOB) FROM entry"
+    " WHERE experiment=? AND position=? AND kind=? AND number=?"
+)
+_INSERT = "INSERT INTO entry (seq,leaf,entry) VALUES (?,?,?)"
+
+
+class SqliteStore:
+    """A store of entries in a SQLite database.
+
+    Args:
+        path: The file; it must be a ledger (`create` makes an empty one).
+        read_only: Refuse every writing method and open the file for reading only.
+
+    Raises:
+        StoreError: The file is missing or not a ledger.
+        NewerError: The ledger's format is newer.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        check_header(path)
+        self._path = path
+        self._read_only = read_only
+        self._identity = path.stat()
+        self._reading: sqlite3.Connection | None = None
+        self._writing: sqlite3.Connection | None = None
+        self._copy: TemporaryDirectory[str] | None = None
+        self._closed = False
+        self._failed = False
+
+    @classmethod
+    def create(cls, path: Path) -> SqliteStore:
+        """Creates an empty ledger, durable with its name; keeps one that is there."""
+        create_folder(path.parent)
+        with file_lock(append_lock_path(path), timeout_seconds=30.0, what="creation"):
+            if not path.exists() or path.stat().st_size == 0:
+                _create_schema(path)
+                sync_folder(path.parent)
+        return cls(path)
+
+    @property
+    def path(self) -> Path | None:
+        """The file."""
+        return self._path
+
+    def tail(self) -> Tail:
+        """Returns the end of the store, fresh from the file."""
+        rows = self._query(_LAST)
+        return Tail(rows[0][0] + 1, leaf_hash(rows[0][2] or b"")) if rows else Tail(0, FIRST_PREV)
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Yields the entries from `start` up to `stop` (default: the tail now)."""
+        size = self.tail().size
+        return self._pages(start, size if stop is None else min(stop, size))
+
+    def leaves(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Yields the leaf hash of each entry, computed from the entry's bytes."""
+        return map(leaf_hash, self.read(start, stop))
+
+    def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
+        """Returns the entry that fills a slot, or None."""
+        rows = self._query(_FIND, (experiment, position, kind, number))
+        return rows[0][0] if rows else None
+
+    @contextmanager
+    def writer(self, *, timeout_seconds: float = 30.0) -> Iterator[SqliteWriter]:
+        """Takes the append lock for as long as the block runs.
+
+        Raises:
+            BusyError: The lock was not obtained in time.
+            IntegrityError: The last entry contradicts its stored leaf.
+            StoreError: The file can't be written, or an earlier write failed.
+        """
+        self._check_usable()
+        if self._read_only or self._failed:
+            why = "an earlier write failed" if self._failed else "it was opened for reading only"
+            raise StoreError("the ledger is not written", where=str(self._path), found=why)
+        check_one_name(self._path, self._path.lstat())
+        lock = append_lock_path(self._path)
+        with file_lock(lock, timeout_seconds=timeout_seconds, what="append"):
+            connection = self._connection_to_write()
+            writer = SqliteWriter(partial(self._append, connection), self._checked_tail(connection))
+            try:
+                yield writer
+            finally:
+                writer.close()
+
+    def torn(self) -> Torn | None:
+        """Returns None: SQLite undoes by itself a commit that was killed half-way."""
+        return None
+
+    def recover(self, quarantine: Path) -> Torn | None:
+        """Returns None: there is nothing to set aside."""
+        del quarantine
+        return None
+
+    def check(self) -> Iterator[StoreFinding]:
+        """Yields what is wrong with the database: header, schema, structure, leaf column, gaps."""
+        return check_database(self._query, str(self._path))
+
+    def close(self) -> None:
+        """Closes both connections."""
+        with IN_PROCESS:
+            self._closed = True
+            for connection in (self._reading, self._writing):
+                if connection is not None:
+                    connection.close()
+            self._reading = self._writing = None
+            if self._copy is not None:
+                self._copy.cleanup()
+
+    def _pages(self, start: int, stop: int) -> Iterator[bytes]:
+        while start < stop:
+            rows = self._query(_PAGE, (start, stop))
+            if not rows:
+                return
+            for _, data in rows:
+                yield data
+            start = rows[-1][0] + 1
+
+    def _query(self, sql: str, parameters: Sequence[str | int] = ()) -> list[tuple[Any, ...]]:
+        """Returns all rows of a statement, read in one short transaction."""
+        with IN_PROCESS:
+            self._check_usable()
+            try:
+                return self._fetch(sql, parameters)
+            except sqlite3.Error as error:
+                raise store_error(error, self._path) from error
+
+    def _fetch(self, sql: str, parameters: Sequence[str | int]) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection_to_read().execute(sql, parameters).fetchall()
+        except sqlite3.Error as error:
+            if not is_half_committed(error):
+                raise
+        path, self._copy = copy_to_undo(self._path)
+        self._reading = connect(path, "rw")
+        return self._reading.execute(sql, parameters).fetchall()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreError("the store is closed", where=str(self._path), todo="open it again")
+        try:
+            same = os.path.samestat(self._identity, self._path.stat())
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise StoreError(
+                "the ledger was removed or replaced while it was open",
+                where=str(self._path),
+                todo="open it again",
+            )
+
+    def _connection_to_read(self) -> sqlite3.Connection:
+        if self._reading is None:
+            self._reading = connect(self._path, "ro" if self._read_only else "rw")
+            self._reading.execute("PRAGMA query_only=ON")
+        return self._reading
+
+    def _connection_to_write(self) -> sqlite3.Connection:
+        with IN_PROCESS:
+            self._check_usable()
+            try:
+                self._writing = self._writing or connect(self._path, "rw")
+            except sqlite3.Error as error:
+                raise store_error(error, self._path) from error
+            return self._writing
+
+    def _checked_tail(self, connection: sqlite3.Connection) -> Tail:
+        with IN_PROCESS:
+            try:
+                row = connection.execute(_LAST).fetchone()
+            except sqlite3.Error as error:
+                raise store_error(error, self._path) from error
+        if row is None:
+            return Tail(0, FIRST_PREV)
+        seq, leaf, data = row
+        if leaf != leaf_hash(data):
+            raise IntegrityError(
+                "the last entry contradicts its leaf",
+                where=f"entry {seq}",
+                expected=leaf_hash(data).hex(),
+                found=bytes(leaf).hex(),
+                todo="ledger replay shows what differs",
+            )
+        return Tail(seq + 1, leaf)
+
+    def _append(
+        self,
+        connection: sqlite3.Connection,
+        tail: Tail,
+        entries: Sequence[bytes],
+        leaves: Sequence[bytes],
+    ) -> None:
+        rows = _rows(tail, entries, leaves)
+        with IN_PROCESS:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany(_INSERT, rows)
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._failed = not _is_undone(connection, error)
+                if isinstance(error, sqlite3.Error):
+                    raise store_error(error, self._path) from error
+                raise
+
+
+class SqliteWriter:
+    """The right to append to a SQLite ledger."""
+
+    def __init__(
+        self, append: Callable[[Tail, Sequence[bytes], Sequence[bytes]], None], tail: Tail
+    ) -> None:
+        self._append = append
+        self._is_open = True
+        self.tail = tail
+
+    def write(self, entries: Sequence[bytes], leaves: Sequence[bytes]) -> None:
+        """Appends entries in one transaction, durable when it returns, or none of them.
+
+        Raises:
+            ConflictError: A slot is taken.
+            IntegrityError: The entries don't follow the tail.
+            BusyError: Another program kept the database; nothing was written.
+            StoreError: The medium failed, or the lock was given back.
+        """
+        if not self._is_open:
+            raise StoreError("the append lock was given back", todo="take a writer again")
+        self._append(self.tail, entries, leaves)
+        if entries:
+            self.tail = Tail(self.tail.size + len(entries), leaves[-1])
+
+    def close(self) -> None:
+        """Ends the right to append."""
+        self._is_open = False
+
+
+def _create_schema(path: Path) -> None:
+    with IN_PROCESS:
+        try:
+            connection = connect(path, "rwc")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={USER_VERSION}")
+            for statement in SCHEMA:
+                connection.execute(statement)
+            connection.execute("COMMIT")
+            connection.close()
+        except sqlite3.Error as error:
+            raise store_error(error, path) from error
+
+
+def _rows(
+    tail: Tail, entries: Sequence[bytes], leaves: Sequence[bytes]
+) -> list[tuple[int, bytes, str]]:
+    try:
+        return [
+            (seq, leaf, data.decode())
+            for seq, (data, leaf) in enumerate(zip(entries, leaves, strict=True), tail.size)
+        ]
+    except ValueError as error:
+        raise IntegrityError(
+            "a batch is one leaf for each entry and entries are UTF-8", found=str(error)
+        ) from error
+
+
+def _is_undone(connection: sqlite3.Connection, error: BaseException) -> bool:
+    """Undoes a batch; returns whether it is certain that nothing of it was kept."""
+    if not isinstance(error, sqlite3.Error):
+        return False
+    kind = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        return False
+    return kind in (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_ERROR)

@@ -1,0 +1,97 @@
+"""What is wrong with a SQLite ledger as a database; says nothing of chains, ids and roots.
+
+Leaves those to `replay.py`.
+
+Rules:
+- The schema is compared as text with the one this format has; one object more is a finding too.
+- SQLite's own check sees structure and indexes, not values: a changed digit in a cell passes it.
+- A database that can't be read any further is a finding, not an exception.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .errors import BusyError, StoreError
+from .log import StoreFinding
+from .merkle import leaf_hash
+from .sqlite_schema import APPLICATION_ID, SCHEMA, USER_VERSION
+
+__all__ = ("check_database",)
+
+Query = Callable[[str, Sequence[str | int]], list[tuple[Any, ...]]]
+
+_OBJECTS = "SELECT name,type,coalesce(sql,'') FROM sqlite_master ORDER BY rowid"
+_PAGE = (
+    "SELECT seq,leaf,coalesce(CAST(entry AS BLOB),x'') FROM entry WHERE seq>=?"
+    " ORDER BY seq LIMIT 1000"
+)
+# Made by SQLite itself; the second by ANALYZE.
+_BY_SQLITE = ("sqlite_autoindex_entry_1", "sqlite_stat1", "sqlite_stat4")
+_HINT = "; for a copy made while a run was going, take `ledger export` instead"
+
+
+def check_database(query: Query, where: str) -> Iterator[StoreFinding]:
+    """Yields all findings.
+
+    Args:
+        query: Runs one statement and returns all its rows.
+        where: The file, for findings that mean no entry.
+
+    Raises:
+        BusyError: Another program keeps the database.
+    """
+    for part in (_header, _schema, _structure, _rows):
+        try:
+            yield from part(query, where)
+        except BusyError:
+            raise
+        except StoreError as error:
+            yield StoreFinding("structure", None, where, "a readable database", str(error) + _HINT)
+
+
+def _header(query: Query, where: str) -> Iterator[StoreFinding]:
+    for pragma, expected in (
+        ("application_id", str(APPLICATION_ID)),
+        ("user_version", str(USER_VERSION)),
+        ("encoding", "UTF-8"),
+    ):
+        found = str(query(f"PRAGMA {pragma}", ())[0][0])
+        if found != expected:
+            yield StoreFinding("header", None, f"{where} {pragma}", expected, found)
+
+
+def _schema(query: Query, where: str) -> Iterator[StoreFinding]:
+    fresh = sqlite3.connect(":memory:")
+    for statement in SCHEMA:
+        fresh.execute(statement)
+    expected = {name: (kind, sql) for name, kind, sql in fresh.execute(_OBJECTS)}
+    fresh.close()
+    found = {str(name): (kind, sql) for name, kind, sql in query(_OBJECTS, ())}
+    for name in (*expected, *(name for name in found if name not in expected)):
+        if name in _BY_SQLITE and name not in expected:
+            continue
+        want, got = expected.get(name, ("", "")), found.get(name, ("", ""))
+        if want != got:
+            place = f"{where} {(got[0] or want[0])} {name}"
+            yield StoreFinding("schema", None, place, want[1] or "nothing", got[1] or "nothing")
+
+
+def _structure(query: Query, where: str) -> Iterator[StoreFinding]:
+    for (message,) in query("PRAGMA integrity_check", ()):
+        if message != "ok":
+            yield StoreFinding("structure", None, where, "ok", str(message) + _HINT)
+
+
+def _rows(query: Query, where: str) -> Iterator[StoreFinding]:
+    expected = 0
+    while rows := query(_PAGE, (expected,)):
+        for seq, leaf, data in rows:
+            if seq != expected:
+                yield StoreFinding("gap", expected, where, f"entry {expected}", f"entry {seq}")
+            expected = seq + 1
+            if leaf != leaf_hash(data):
+                found = leaf.hex() if isinstance(leaf, bytes) else repr(leaf)
+                yield StoreFinding("leaf_column", seq, where, leaf_hash(data).hex(), found)
