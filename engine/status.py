@@ -147,7 +147,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         arms=arms,
         sessions=known.sessions,
         last_stop=known.last_stop,
-        running=holder,
+        running=holder.text() if holder is not None else None,
         as_registered=not any(one.class_ == "analysis" for one in known.amends),
         amended=tuple(sorted({s for one in known.amends for s in one.sections})),
         verdict=known.result.verdict if known.result is not None else None,

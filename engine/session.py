@@ -1,0 +1,449 @@
+"""The facade: one function for each act on a ledger, called by the command line and by programs.
+
+Leaves each act to its own module; opens the ledger, does the act, closes it and returns a value.
+
+Rules:
+- A function that writes returns the receipt of the head it left behind.
+- A function that reads creates nothing and writes nothing.
+- Errors are those of `fairtrial.ledger.errors`; nothing is printed here.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.events import (
+    AttemptEnd,
+    Decision,
+    Event,
+    Freeze,
+    Invalidate,
+    Look,
+    Reference,
+    Register,
+    Settle,
+    Withdraw,
+)
+from fairtrial.ledger.log import Tail
+from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.protocol import nano_usd
+from fairtrial.ledger.replay import Claim, ReplayReport, replay
+from fairtrial.ledger.transfer import copy_ledger
+
+from .concluding import Conclusion, look, recompute, result
+from .file_findings import file_findings
+from .freezing import Design, design_of, freeze
+from .registering import Loaded, amend, load_protocol, register
+from .running import ProgressSink, RunReport, run_experiment
+from .status import Status, status_of
+from .trial import Trial, open_trial, parse_receipt
+from .verifying import protocol_path
+
+__all__ = (
+    "Receipted",
+    "Registered",
+    "Shown",
+    "amend_protocol",
+    "check_protocol",
+    "export_ledger",
+    "freeze_experiment",
+    "import_ledger",
+    "invalidate_outcome",
+    "look_at",
+    "read_log",
+    "register_protocol",
+    "replay_ledger",
+    "result_of",
+    "run",
+    "settle_cost",
+    "show_event",
+    "status",
+    "withdraw_experiment",
+)
+
+
+class Receipted(NamedTuple):
+    """What an act appended, and the receipt after it."""
+
+    event: Event
+    receipt: str
+
+
+class Registered(NamedTuple):
+    """What `register` did; freeze and design are None when the units file isn't there yet."""
+
+    ledger: str
+    opened: bool
+    register: Register
+    freeze: Freeze | None
+    design: Design | None
+    receipt: str
+
+
+class Shown(NamedTuple):
+    """One entry with what it says."""
+
+    seq: int
+    leaf: str
+    entry: bytes
+    event: Event
+
+
+def check_protocol(path: Path) -> Design:
+    """Validates a protocol, its units and its looks; writes nothing.
+
+    Raises:
+        ProtocolError: Something isn't acceptable.
+    """
+    loaded = load_protocol(path)
+    return design_of(loaded.protocol, loaded.path.parent)
+
+
+def register_protocol(
+    ledger: Path,
+    protocol: Path,
+    *,
+    actor: str,
+    with_freeze: bool = True,
+    override: str | None = None,
+    supersedes: str | None = None,
+) -> Registered:
+    """Registers a protocol, and freezes it when its units file is there.
+
+    Raises:
+        ProtocolError: The protocol or a file isn't acceptable.
+        RefusedError: The id is registered otherwise, files aren't committed, or the design is hopeless.
+    """
+    loaded = load_protocol(protocol)
+    units = loaded.path.parent / loaded.protocol.units.file
+    if with_freeze and units.is_file():
+        _check_before_record(loaded)
+    fresh = not ledger.exists()
+    with open_trial(ledger, actor=actor, create=True) as trial:
+        event = register(trial, loaded, override=override, supersedes=supersedes)
+        frozen = None
+        if with_freeze and units.is_file():
+            frozen = freeze(trial, trial.experiment(loaded.protocol.id))
+        what = "freeze" if frozen else "register"
+        return Registered(
+            ledger=trial.log.ledger,
+            opened=fresh,
+            register=event,
+            freeze=frozen[0] if frozen else None,
+            design=frozen[1] if frozen else None,
+            receipt=trial.keep_receipt(what),
+        )
+
+
+def _check_before_record(loaded: Loaded) -> None:
+    """Refuses a design that its freeze would refuse, before anything is on record."""
+    design = design_of(loaded.protocol, loaded.path.parent)
+    if design.power.refused:
+        raise RefusedError(
+            "this design can hardly reach a verdict: " + "; ".join(design.power.refused.values()),
+            where=f"{loaded.protocol.id}: power",
+            expected="a design that can conclude",
+            found=", ".join(design.power.refused),
+            todo="more clusters or a larger effect; or accept it with a reason under power.accept",
+        )
+
+
+def freeze_experiment(ledger: Path, name: str | None, *, actor: str) -> Registered:
+    """Freezes a registered experiment.
+
+    Raises:
+        RefusedError: A file changed, or the design is hopeless.
+        ConflictError: It is frozen with other content.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        known = trial.experiment(name)
+        event, design = freeze(trial, known)
+        registered = trial.log.find(known.name, "register")
+        assert isinstance(registered, Register)
+        return Registered(
+            ledger=trial.log.ledger,
+            opened=False,
+            register=registered,
+            freeze=event,
+            design=design,
+            receipt=trial.keep_receipt("freeze"),
+        )
+
+
+def run(
+    ledger: Path,
+    name: str | None,
+    *,
+    actor: str,
+    concurrency: int = 4,
+    sink: ProgressSink | None = None,
+    settings: dict[str, str] | None = None,
+) -> RunReport:
+    """Runs or resumes an experiment until it ends, stops or is interrupted.
+
+    Args:
+        ledger: The ledger's file.
+        name: The experiment; None when there is only one.
+        actor: Who runs it, as claimed.
+        concurrency: Attempts in flight at most.
+        sink: Is told about progress.
+        settings: Further operational settings to record.
+
+    Raises:
+        RefusedError: Something registered has changed, or the experiment has ended.
+        BusyError: Another run holds the lock.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        known = trial.experiment(name)
+        return run_experiment(
+            trial, known, concurrency=concurrency, sink=sink, settings=settings or {}
+        )
+
+
+def status(ledger: Path, name: str | None = None) -> list[Status]:
+    """Returns the status of one experiment, or of all."""
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        if name is not None or len(trial.log.state.experiments) == 1:
+            return [status_of(trial, trial.experiment(name))]
+        return [status_of(trial, known) for known in trial.log.state.experiments.values()]
+
+
+def look_at(
+    ledger: Path, name: str | None, *, actor: str, number: int | None = None
+) -> tuple[Look, str]:
+    """Returns a look (taking it when it is due) and the receipt.
+
+    Raises:
+        RefusedError: The look isn't planned or isn't due.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        event = look(trial, trial.experiment(name), number)
+        return event, trial.keep_receipt("look")
+
+
+def result_of(
+    ledger: Path,
+    name: str | None,
+    *,
+    actor: str,
+    stop: bool = False,
+    reason: str | None = None,
+) -> tuple[Conclusion, str]:
+    """Returns the result (ending the experiment when it is due) and the receipt.
+
+    Raises:
+        TransitionError: The experiment isn't finished.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        concluded = result(trial, trial.experiment(name), stop=stop, reason=reason)
+        return concluded, trial.keep_receipt("result")
+
+
+def amend_protocol(
+    ledger: Path, name: str | None, *, actor: str, reason: str, protocol: Path | None = None
+) -> Receipted:
+    """Puts a changed protocol file on record.
+
+    Args:
+        ledger: The ledger's file.
+        name: The experiment.
+        actor: Who amends, as claimed.
+        reason: Why.
+        protocol: The changed file; None: the one at the recorded place.
+
+    Raises:
+        RefusedError: Nothing changed, or what changed is fixed.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        known = trial.experiment(name)
+        loaded = load_protocol(protocol or protocol_path(trial, known))
+        event = amend(trial, known, loaded, reason=reason)
+        return Receipted(event, trial.keep_receipt("amend"))
+
+
+def withdraw_experiment(
+    ledger: Path, name: str | None, *, actor: str, reason: str
+) -> Receipted:
+    """Ends an experiment without a result."""
+    with open_trial(ledger, actor=actor) as trial:
+        event = Withdraw(experiment=trial.experiment(name).name, reason=_reason(reason))
+        trial.append(event)
+        return Receipted(event, trial.keep_receipt("withdraw"))
+
+
+def _reason(text: str) -> str:
+    if not text.strip():
+        raise RefusedError("this act needs a reason", todo="--reason TEXT")
+    return text
+
+
+def settle_cost(
+    ledger: Path, name: str | None, *, actor: str, seq: int, usd: str, reason: str
+) -> Receipted:
+    """Corrects the cost of a lost or interrupted attempt, named by its entry.
+
+    Raises:
+        RefusedError: The entry isn't such an attempt's end.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        known = trial.experiment(name)
+        shown = _entry(trial, seq)
+        if not isinstance(shown.event, AttemptEnd) or shown.event.experiment != known.name:
+            raise RefusedError(
+                "only the end of an attempt has a cost to settle",
+                where=f"entry {seq}",
+                expected="an attempt_end that says lost or interrupted",
+                found=type(shown.event).__name__.lower(),
+                todo="ledger log --kind attempt_end",
+            )
+        event = Settle(
+            experiment=known.name,
+            position=shown.event.position,
+            number=sum(one.settled for one in known.lost.get(shown.event.position, ())) + 1,
+            subject=Reference(seq=seq, leaf=shown.leaf),
+            cost_nanousd=nano_usd(usd),
+            reason=_reason(reason),
+        )
+        trial.append(event)
+        return Receipted(event, trial.keep_receipt("settle"))
+
+
+def invalidate_outcome(
+    ledger: Path, name: str | None, *, actor: str, seq: int, reason: str
+) -> Receipted:
+    """Declares an outcome invalid, named by its entry; its value stays on record.
+
+    Raises:
+        RefusedError: The entry isn't an outcome.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        known = trial.experiment(name)
+        shown = _entry(trial, seq)
+        if not isinstance(shown.event, Decision) or shown.event.experiment != known.name:
+            raise RefusedError(
+                "only an outcome can be invalidated",
+                where=f"entry {seq}",
+                expected="an outcome of this experiment",
+                found=type(shown.event).__name__.lower(),
+                todo="ledger log --kind decision",
+            )
+        event = Invalidate(
+            experiment=known.name,
+            position=shown.event.position,
+            number=1,
+            subject=Reference(seq=seq, leaf=shown.leaf),
+            reason=_reason(reason),
+        )
+        trial.append(event)
+        return Receipted(event, trial.keep_receipt("invalidate"))
+
+
+def _entry(trial: Trial, seq: int) -> Shown:
+    if not 0 <= seq < trial.log.state.size:
+        raise RefusedError(
+            "the ledger has no such entry",
+            where=f"entry {seq}",
+            expected=f"0 to {trial.log.state.size - 1}",
+            found=str(seq),
+            todo="ledger log",
+        )
+    for entry, event in trial.log.read(seq, seq + 1):
+        return Shown(seq, entry.leaf().hex(), entry.data, event)
+    raise AssertionError("an entry below the size exists")
+
+
+def show_event(ledger: Path, seq: int) -> Shown:
+    """Returns one entry."""
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        return _entry(trial, seq)
+
+
+def registered_protocol(ledger: Path, name: str | None) -> bytes:
+    """Returns the protocol's bytes in force."""
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        return trial.blobs.get(trial.experiment(name).protocol)
+
+
+def read_log(ledger: Path, *, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Yields stored entries, exactly their bytes; checks nothing."""
+    store = open_store(ledger.absolute(), read_only=True)
+    try:
+        yield from store.read(start, stop)
+    finally:
+        store.close()
+
+
+def replay_ledger(
+    ledger: Path, *, against: Sequence[str] = (), with_numbers: bool = True, with_files: bool = True
+) -> ReplayReport:
+    """Verifies a ledger without writing anything.
+
+    Args:
+        ledger: The ledger's file.
+        against: Receipt lines, or names of files that hold one.
+        with_numbers: Whether looks and results are computed again.
+        with_files: Whether registered files and blobs are compared.
+
+    Raises:
+        StoreError: The ledger can't be read at all.
+        RefusedError: A receipt isn't one.
+    """
+    claims = [_claim(text) for text in against]
+    path = ledger.absolute()
+    store = open_store(path, read_only=True)
+    try:
+        reader = Trial.reader(path, store)
+        return replay(
+            store,
+            plan_of=reader.read_columns,
+            claims=claims,
+            numbers=(lambda cases: recompute(reader, cases)) if with_numbers else None,
+            files=(lambda state: file_findings(reader, state)) if with_files else None,
+        )
+    finally:
+        store.close()
+
+
+def _claim(text: str) -> Claim:
+    path = Path(text)
+    is_file = len(text) < 4096 and "\n" not in text and path.is_file()
+    receipt = parse_receipt(path.read_text(encoding="utf-8") if is_file else text)
+    source = f"receipt in {path.name}" if is_file else "receipt given by you"
+    return Claim(receipt.ledger, receipt.size, receipt.root, source)
+
+
+def export_ledger(ledger: Path, target: Path) -> Tail:
+    """Copies a ledger with its blobs into a new file; the target's suffix picks the store.
+
+    Raises:
+        StoreError: The target exists, or a medium failed.
+    """
+    return copy_ledger(ledger.absolute(), target.absolute())
+
+
+def import_ledger(source: Path, ledger: Path) -> Tail:
+    """Takes over a whole ledger from a file of the other store.
+
+    Raises:
+        StoreError: The target exists, or a medium failed.
+    """
+    return copy_ledger(source.absolute(), ledger.absolute())
+
+
+def environment() -> dict[str, str]:
+    """Returns what a session records of where it runs: versions, no names of people or paths."""
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "msgspec": msgspec.__version__,
+    }
+
+
