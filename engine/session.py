@@ -267,9 +267,7 @@ def amend_protocol(
         return Receipted(event, trial.keep_receipt("amend"))
 
 
-def withdraw_experiment(
-    ledger: Path, name: str | None, *, actor: str, reason: str
-) -> Receipted:
+def withdraw_experiment(ledger: Path, name: str | None, *, actor: str, reason: str) -> Receipted:
     """Ends an experiment without a result."""
     with open_trial(ledger, actor=actor) as trial:
         event = Withdraw(experiment=trial.experiment(name).name, reason=_reason(reason))
@@ -445,5 +443,3 @@ def environment() -> dict[str, str]:
         "machine": platform.machine(),
         "msgspec": msgspec.__version__,
     }
-
-

@@ -1,0 +1,100 @@
+"""Replay's level `files`: registered files and blobs against their digests.
+
+Leaves the levels before it to `ledger.replay`.
+
+Rules:
+- Every blob that an event names must be there, whole, unless it was redacted.
+- A registered file that is there must be equal; one that isn't there is no finding, since an auditor may
+  hold the ledger alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from fairtrial.ledger.canonical import blob_of
+from fairtrial.ledger.errors import LedgerError
+from fairtrial.ledger.events import Blob, Event, Freeze, Register
+from fairtrial.ledger.replay import Finding
+from fairtrial.ledger.state import State
+
+from .files import FileEntry, parse_file_list
+from .trial import Reader
+
+__all__ = ("blobs_of", "file_findings")
+
+
+def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
+    """Yields what is missing or differs among blobs and registered files."""
+    newest: dict[str, tuple[int, Blob]] = {}
+    for entry, event in reader.read():
+        for blob in blobs_of(event):
+            if blob.sha256 not in state.erased:
+                yield from _blob_finding(reader, entry.seq, blob)
+        if isinstance(event, (Register, Freeze)):
+            newest[event.experiment] = (entry.seq, event.files)
+    for name, (seq, blob) in newest.items():
+        yield from _list_findings(reader, state, name, seq, blob)
+
+
+def blobs_of(event: Event) -> Iterator[Blob]:
+    """Yields every blob that an event names."""
+    stack: list[object] = [event]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Blob):
+            yield value
+        elif isinstance(value, msgspec.Struct):
+            stack.extend(getattr(value, name) for name in value.__struct_fields__)
+        elif isinstance(value, dict):
+            stack.extend(value.values())
+        elif isinstance(value, tuple):
+            stack.extend(value)
+
+
+def _blob_finding(reader: Reader, seq: int, blob: Blob) -> Iterator[Finding]:
+    try:
+        reader.blobs.get(blob)
+    except LedgerError as error:
+        yield _finding("blob", seq, error.where or "blobs", f"SHA-256 {blob.sha256}", str(error))
+
+
+def _list_findings(
+    reader: Reader, state: State, name: str, seq: int, blob: Blob
+) -> Iterator[Finding]:
+    try:
+        entries = parse_file_list(reader.blobs.get(blob))
+    except (LedgerError, msgspec.MsgspecError):
+        # The list itself is a blob: its own finding says what is wrong with it.
+        return
+    folder = _protocol_folder(reader, entries)
+    for entry in entries:
+        path = (reader.folder if entry.role == "protocol" else folder) / entry.path
+        expected = entry.sha256
+        if entry.role == "protocol":
+            expected = state.experiments[name].protocol.sha256
+        if path.is_file() and blob_of(path.read_bytes()).sha256 != expected:
+            found = blob_of(path.read_bytes()).sha256
+            where = f"{name}: {entry.field} {entry.path}"
+            yield _finding("file", seq, where, f"SHA-256 {expected}", f"SHA-256 {found}")
+
+
+def _protocol_folder(reader: Reader, entries: list[FileEntry]) -> Path:
+    for entry in entries:
+        if entry.role == "protocol":
+            return (reader.folder / entry.path).parent
+    return reader.folder
+
+
+def _finding(code: str, seq: int, where: str, expected: str, found: str) -> Finding:
+    return Finding(
+        level="files",
+        code=f"{code}_differs",
+        seq=seq,
+        where=where,
+        expected=expected,
+        found=found,
+    )
