@@ -65,7 +65,8 @@ class Reading:
         self, path: str, what: str, *, expected: str = "", found: str = "", todo: str = ""
     ) -> None:
         """Records a problem of one field, which no other rule can use from now on."""
-        self._record(path, what, expected, found, todo)
+        if path not in self._bad:
+            self._record(path, what, expected, found, todo)
         self._bad.add(path)
 
     def refuse(
@@ -79,8 +80,19 @@ class Reading:
         needs: Iterable[str] = (),
     ) -> None:
         """Records a problem between fields, unless one of them is bad and says so already."""
-        if not any(self._is_bad(name) for name in (path, *needs)):
+        if not any(self.has_problem(name) for name in (path, *needs)):
             self._record(path, what, expected, found, todo)
+
+    def missing(self, path: str, expected: str, *needs: str) -> None:
+        """Records that a field is missing which other fields make necessary."""
+        self.refuse(path, "the field is missing", expected=expected, needs=needs)
+
+    def has_problem(self, path: str) -> bool:
+        """Returns whether a field, or a part of it, is bad or missing."""
+        return any(
+            path == bad or path.startswith((f"{bad}.", f"{bad}[")) or bad.startswith(f"{path}.")
+            for bad in self._bad
+        )
 
     def raise_problems(self) -> None:
         """Raises a ProtocolError with all problems, by line, if there are any."""
@@ -99,12 +111,6 @@ class Reading:
         )
         if problem not in self.problems:
             self.problems.append(problem)
-
-    def _is_bad(self, path: str) -> bool:
-        return any(
-            path == bad or path.startswith((f"{bad}.", f"{bad}[")) or bad.startswith(f"{path}.")
-            for bad in self._bad
-        )
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -138,7 +138,7 @@ def check_units(
         name: The units file's name, for messages.
 
     Raises:
-        ProtocolError: A label isn't 0 or 1 where it has to be, or a look has no unit of a population.
+        ProtocolError: A label isn't 0 or 1 where it has to be; a look has no unit of an endpoint.
     """
     problems: list[Problem] = []
     for endpoint in endpoints:

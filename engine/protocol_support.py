@@ -1,0 +1,101 @@
+"""What this version understands in a protocol and doesn't compute yet.
+
+Leaves what is wrong in a protocol to `protocol_rules.py`. As a version learns one of these, its
+function here goes; no digest changes.
+
+Rules:
+- Refused by `check`, `register` and `freeze`, never in the middle of a run.
+- Everything that isn't supported is reported at once, by field path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from fairtrial.ledger.errors import Problem, ProtocolError
+from fairtrial.ledger.protocol import Protocol
+
+__all__ = ("check_supported",)
+
+_Unsupported: TypeAlias = tuple[str, str, str]
+
+_TYPES = ("binary", "bounded", "continuous", "cost")
+_ALSO = ("mcnemar", "sign_flip", "cluster_weighted")
+
+
+def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
+    """Refuses a protocol that this version understands but can't carry out.
+
+    Args:
+        protocol: The protocol.
+        name: The file's name, for messages.
+
+    Raises:
+        ProtocolError: Names every field that has to wait for a later version.
+    """
+    checks = (_kind, _endpoints, _analysis, _looks, _margins, _conduct, _diagnostics)
+    problems = tuple(
+        Problem(
+            what="understood, not supported by this version",
+            where=where,
+            expected=expected,
+            found=found,
+            todo="choose what is supported, or wait for a later version",
+        )
+        for check in checks
+        for where, found, expected in check(protocol)
+    )
+    if problems:
+        raise ProtocolError(problems, file=name)
+
+
+def _kind(p: Protocol) -> Iterator[_Unsupported]:
+    if p.kind != "comparison":
+        yield "kind", p.kind, "comparison"
+    if p.design.pairing != "paired":
+        yield "design.pairing", p.design.pairing, "paired"
+
+
+def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
+    for endpoint in p.endpoints:
+        if endpoint.type not in _TYPES:
+            yield f"endpoints.{endpoint.name}.type", endpoint.type, f"one of {', '.join(_TYPES)}"
+
+
+def _analysis(p: Protocol) -> Iterator[_Unsupported]:
+    for method in p.analysis.also:
+        if method not in _ALSO:
+            yield "analysis.also", method, f"any of {', '.join(_ALSO)}"
+
+
+def _looks(p: Protocol) -> Iterator[_Unsupported]:
+    if p.looks.kind != "planned":
+        yield "looks.kind", p.looks.kind, "planned"
+    if p.looks.futility is not None:
+        yield "looks.futility", str(p.looks.futility.conditional_power), "no futility note"
+
+
+def _margins(p: Protocol) -> Iterator[_Unsupported]:
+    # One number can't be a difference and a ratio at once, which a claim on both scales would need.
+    for endpoint in p.endpoints:
+        margin = p.decision.harm.margin if endpoint.role == "harm" and p.decision.harm else 0.0
+        if endpoint.role == "primary":
+            margin = p.decision.margin or 0.0
+        if margin and endpoint.scale == "both":
+            yield f"endpoints.{endpoint.name}.scale", "both with a margin", "raw or log"
+
+
+def _conduct(p: Protocol) -> Iterator[_Unsupported]:
+    if p.blinding.arms:
+        yield "blinding.arms", "true", "false"
+    if p.require.anchor != "none":
+        yield "require.anchor", p.require.anchor, "none"
+    if p.require.signatures:
+        yield "require.signatures", f"{len(p.require.signatures)} signatures", "no signatures"
+
+
+def _diagnostics(p: Protocol) -> Iterator[_Unsupported]:
+    for name in p.diagnostics.__struct_fields__:
+        if getattr(p.diagnostics, name) != "show":
+            yield f"diagnostics.{name}", "inconclusive", "show"
