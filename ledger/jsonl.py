@@ -26,7 +26,7 @@ from typing import BinaryIO, NamedTuple
 from .durable import create_folder, sync_file, sync_folder, write_all, write_file
 from .entry import ENTRY_BYTES_MAX
 from .errors import StoreError, TornError
-from .jsonl_lines import BUFFER_BYTES, End, SlotOffsets, advance, lines, torn_after
+from .jsonl_lines import BUFFER_BYTES, End, SlotOffsets, advance, lines, search, torn_after
 from .locks import append_lock_path, check_one_name, file_lock, lock_holder, why_not_written
 from .log import StoreFinding, Tail, Torn
 from .merkle import leaf_hash
@@ -94,10 +94,14 @@ class JsonlStore:
         return map(leaf_hash, self.read(start, stop))
 
     def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
-        """Returns the entry that fills a slot, or None; the first call reads the whole file."""
+        """Returns the entry that fills a slot, or None; before the first write by a search."""
+        slot = Slot(experiment, position, kind, number)
         with self._state, self._opened() as file:
-            self._slots.advance(file, self._advance(file))
-            return self._slots.find(file, Slot(experiment, position, kind, number))
+            end = self._advance(file)
+            if self._slots.is_empty():
+                return search(file, end.offset, slot)
+            self._slots.advance(file, end)
+            return self._slots.find(file, slot)
 
     @contextmanager
     def writer(self, *, timeout_seconds: float = 30.0) -> Iterator[JsonlWriter]:
@@ -164,8 +168,9 @@ class JsonlStore:
     def _lines(self, start: int, stop: int, offset: int) -> Iterator[bytes]:
         if start >= stop:
             return
+        seq, begin = self._slots.nearest(start)
         with self._opened(BUFFER_BYTES) as file:
-            for _, line in islice(lines(file, 0, offset), start, stop):
+            for _, line in islice(lines(file, begin, offset), start - seq, stop - seq):
                 yield line
 
     @contextmanager
@@ -219,7 +224,7 @@ class JsonlStore:
             )
             self._write(handles.fd, b"".join(entry + b"\n" for entry in entries))
             for slot, data, leaf in zip(filled, entries, leaves, strict=True):
-                slots.add(slot, end.offset, data)
+                slots.add(slot, data)
                 end = End(end.offset + len(data) + 1, end.size + 1, end.offset, leaf)
             self._end = end
             return end.tail

@@ -11,9 +11,13 @@ Rules:
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple
+
+import msgspec
 
 from .entry import ENTRY_BYTES_MAX, FIRST_PREV, check_entry, parse_entry
 from .errors import IntegrityError
@@ -21,8 +25,22 @@ from .log import Tail, Torn
 from .merkle import leaf_hash
 from .slot_index import Slot, parse_slot
 
-__all__ = ("BUFFER_BYTES", "End", "SlotOffsets", "advance", "lines", "torn_after")
+__all__ = (
+    "BUFFER_BYTES",
+    "End",
+    "SlotOffsets",
+    "advance",
+    "lines",
+    "search",
+    "torn_after",
+)
 
+# What every canonical event begins with; other forms are taken apart as JSON.
+_SLOT = re.compile(
+    rb'","event":\{"kind":"([a-z_]+)/[0-9]+","experiment":"([a-z0-9._-]*)",'
+    rb'"position":([0-9]+),"number":([0-9]+)[,}]'
+)
+_HEADER_BYTES_MIN = 200
 BUFFER_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 20
 
@@ -111,13 +129,13 @@ def _is_whole(file: BinaryIO, end: End, length: int) -> bool:
 
 
 class SlotOffsets:
-    """Where the entry of each slot stands, while a store is open; about 100 bytes a slot."""
+    """Where each entry and each slot stands, while a store is open; about 110 bytes an entry."""
 
     def __init__(self) -> None:
         # Keyed by the slot's hash: a tuple of a slot would take five times the memory.
-        self._offsets: dict[int, int] = {}
+        self._by_slot: dict[int, int] = {}
+        self._by_seq = array("q")
         self._seen = 0
-        self._size = 0
         self.ledger: str | None = None
 
     def advance(self, file: BinaryIO, end: End) -> None:
@@ -127,33 +145,80 @@ class SlotOffsets:
             IntegrityError: A line is not an entry.
         """
         for offset, line in lines(file, self._seen, end.offset):
+            match = _SLOT.search(line, _HEADER_BYTES_MIN)
             try:
-                slot = parse_slot(parse_entry(line).event)
+                key = match.groups() if match else _key(parse_slot(parse_entry(line).event))
+                self.ledger = self.ledger or parse_entry(line).ledger
             except IntegrityError as error:
-                error.where = f"entry {self._size}"
+                error.where = f"entry {len(self._by_seq)}"
                 raise
-            self.add(slot, offset, line)
+            self._add(hash(key), offset, len(line))
 
-    def add(self, slot: Slot, offset: int, line: bytes) -> None:
-        """Takes in the next line."""
+    def add(self, slot: Slot, line: bytes) -> None:
+        """Takes in the line that was just appended."""
         self.ledger = self.ledger or parse_entry(line).ledger
-        self._offsets.setdefault(hash(slot), offset)
-        self._seen = offset + len(line) + 1
-        self._size += 1
+        self._add(hash(_key(slot)), self._seen, len(line))
+
+    def _add(self, key: int, offset: int, length: int) -> None:
+        self._by_slot.setdefault(key, offset)
+        self._by_seq.append(offset)
+        self._seen = offset + length + 1
+
+    def nearest(self, seq: int) -> tuple[int, int]:
+        """Returns the last known place at or before `seq`: its seq and its offset."""
+        if seq < len(self._by_seq):
+            return seq, self._by_seq[seq]
+        return len(self._by_seq), self._seen
 
     def find(self, file: BinaryIO, slot: Slot) -> bytes | None:
-        """Returns the line that fills a slot, or None."""
-        offset = self._offsets.get(hash(slot))
+        """Returns the line that fills a slot, or None; `advance` was called before."""
+        offset = self._by_slot.get(hash(_key(slot)))
         if offset is None:
             return None
         line = _line_at(file, offset)
-        if parse_slot(parse_entry(line).event) == slot:
+        if _fills(line, slot):
             return line
         # Two slots with one hash: only reading everything can tell.
-        for _, other in lines(file, 0, self._seen):
-            if parse_slot(parse_entry(other).event) == slot:
-                return other
-        return None
+        return search(file, self._seen, slot)
+
+    def is_empty(self) -> bool:
+        """Returns whether no line was read yet."""
+        return not self._by_seq
+
+
+def search(file: BinaryIO, stop: int, slot: Slot) -> bytes | None:
+    """Returns the first line before the offset `stop` that fills a slot, or None."""
+    name = msgspec.json.encode(slot.experiment)
+    needle = b'"experiment":%b,"position":%d,"number":%d' % (name, slot.position, slot.number)
+    offset = 0
+    while offset < stop:
+        file.seek(offset)
+        chunk = file.read(_CHUNK_BYTES)
+        chunk += file.readline(ENTRY_BYTES_MAX + 2)
+        for match in re.finditer(re.escape(needle), chunk):
+            start = chunk.rfind(b"\n", 0, match.start()) + 1
+            line = chunk[start:].partition(b"\n")[0]
+            if offset + start + len(line) < stop and _fills(line, slot):
+                return line
+        offset += len(chunk)
+    return None
+
+
+def _key(slot: Slot) -> tuple[bytes, ...]:
+    """Returns a slot as the groups of `_SLOT`."""
+    return (
+        slot.kind.encode(),
+        slot.experiment.encode(),
+        b"%d" % slot.position,
+        b"%d" % slot.number,
+    )
+
+
+def _fills(line: bytes, slot: Slot) -> bool:
+    try:
+        return parse_slot(parse_entry(line).event) == slot
+    except IntegrityError:
+        return False
 
 
 def _line_at(file: BinaryIO, offset: int) -> bytes:

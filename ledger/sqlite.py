@@ -302,15 +302,18 @@ def _create_schema(path: Path) -> None:
 def _rows(
     tail: Tail, entries: Sequence[bytes], leaves: Sequence[bytes]
 ) -> list[tuple[int, bytes, str]]:
+    """Returns the rows of a batch; the triggers check the rest."""
+    rows: list[tuple[int, bytes, str]] = []
     try:
-        return [
-            (seq, leaf, data.decode())
-            for seq, (data, leaf) in enumerate(zip(entries, leaves, strict=True), tail.size)
-        ]
+        for seq, (data, leaf) in enumerate(zip(entries, leaves, strict=True), tail.size):
+            if b"\n" in data:
+                raise IntegrityError("an entry is one line", where=f"entry {seq}")
+            rows.append((seq, leaf, data.decode()))
     except ValueError as error:
         raise IntegrityError(
-            "a batch is one leaf for each entry and entries are UTF-8", found=str(error)
+            "a batch is one leaf for each entry, and entries are UTF-8", found=str(error)
         ) from error
+    return rows
 
 
 def _is_undone(connection: sqlite3.Connection, error: BaseException) -> bool:
