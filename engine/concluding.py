@@ -25,7 +25,7 @@ from fairtrial.ledger.state import Experiment, due_look, is_final
 from .conclude import conclude, detail
 from .evaluate import AnalysisContext, evaluate_look
 from .outcomes import read_outcomes
-from .trial import Trial
+from .trial import Reader, Trial
 from .verifying import check_registered, refuse_look
 
 __all__ = ("StoppedBy", "context_of", "look", "recompute", "result", "take_look")
@@ -37,7 +37,7 @@ ABSOLUTE_TOLERANCE = 1e-12
 
 
 def context_of(
-    trial: Trial, known: Experiment, *, size: int, stopped_by: StoppedBy | None = None
+    trial: Reader, known: Experiment, *, size: int, stopped_by: StoppedBy | None = None
 ) -> AnalysisContext:
     """Returns what an analysis needs, from the first `size` entries alone."""
     assert known.slots is not None
@@ -47,7 +47,7 @@ def context_of(
         units=trial.units(known),
         looks=known.looks,
         taken=trial.looks(known),
-        outcomes=read_outcomes(trial.log.read(0, size), known.name, len(known.slots)),
+        outcomes=read_outcomes(trial.read(0, size), known.name, len(known.slots)),
         origins={arm.name: arm.origin for arm in known.arms},
         stopped_by=stopped_by,
         amends=tuple(known.amends),
@@ -69,7 +69,7 @@ def take_look(trial: Trial, known: Experiment) -> Look:
     return event
 
 
-def _look_event(trial: Trial, known: Experiment, number: int, basis: Head) -> Look:
+def _look_event(trial: Reader, known: Experiment, number: int, basis: Head) -> Look:
     body = evaluate_look(context_of(trial, known, size=basis.size), number)
     return Look(
         experiment=known.name,
@@ -165,7 +165,7 @@ def _stopped_by(known: Experiment, *, stop: bool) -> StoppedBy:
 
 
 def _conclude(
-    trial: Trial, known: Experiment, basis: Head, stopped_by: StoppedBy, note: str | None
+    trial: Reader, known: Experiment, basis: Head, stopped_by: StoppedBy, note: str | None
 ) -> Conclusion:
     context = context_of(trial, known, size=basis.size, stopped_by=stopped_by)
     body = conclude(context)
@@ -197,7 +197,7 @@ def _conclude(
     return Conclusion(event, data)
 
 
-def recompute(trial: Trial, cases: Sequence[NumbersCase]) -> Iterator[Finding]:
+def recompute(trial: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]:
     """Yields how recomputed looks and results differ from the recorded ones."""
     for case in cases:
         where = f"entry {case.seq}"
@@ -214,7 +214,7 @@ def recompute(trial: Trial, cases: Sequence[NumbersCase]) -> Iterator[Finding]:
             )
 
 
-def _again(trial: Trial, case: NumbersCase) -> Look | Result:
+def _again(trial: Reader, case: NumbersCase) -> Look | Result:
     """Returns the event that this version computes in the place of the recorded one."""
     event = case.event
     if isinstance(event, Look):

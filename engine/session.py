@@ -42,7 +42,7 @@ from .freezing import Design, design_of, freeze
 from .registering import Loaded, amend, load_protocol, register
 from .running import ProgressSink, RunReport, run_experiment
 from .status import Status, status_of
-from .trial import Trial, open_trial, parse_receipt
+from .trial import Reader, Trial, open_trial, parse_receipt
 from .verifying import protocol_path
 
 __all__ = (
@@ -396,7 +396,7 @@ def replay_ledger(
     path = ledger.absolute()
     store = open_store(path, read_only=True)
     try:
-        reader = Trial.reader(path, store)
+        reader = Reader(path, store)
         return replay(
             store,
             plan_of=reader.read_columns,

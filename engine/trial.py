@@ -24,8 +24,17 @@ import msgspec
 from fairtrial.ledger.blobs import BlobStore
 from fairtrial.ledger.canonical import schemas_digest
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
+from fairtrial.ledger.entry import Entry
 from fairtrial.ledger.events import Blob, Event, Head, Look, Open
-from fairtrial.ledger.log import Appended, Log, LogStore, Request, utc_now
+from fairtrial.ledger.log import (
+    Appended,
+    Log,
+    LogStore,
+    Request,
+    find_event,
+    read_events,
+    utc_now,
+)
 from fairtrial.ledger.opening import blob_store, open_store, side_folder
 from fairtrial.ledger.protocol import Protocol, decode_resolved
 from fairtrial.ledger.state import Experiment, PlanColumns
@@ -35,6 +44,7 @@ from .units import Units, parse_units
 
 __all__ = (
     "FORMAT",
+    "Reader",
     "Receipt",
     "Trial",
     "open_trial",
@@ -91,35 +101,19 @@ class _Columns(NamedTuple):
     replicates: Sequence[int]
 
 
-class Trial:
-    """One ledger, opened for one act.
+class Reader:
+    """A ledger's entries and blobs, for reading alone.
 
     Args:
         path: The ledger's file.
         store: Its open store.
-        read_only: Whether this act may write.
-        rehash: Whether a cached projection is checked against every entry first.
-        actor: Who acts, as claimed.
-        clock: Returns the time of an entry.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        store: LogStore,
-        *,
-        read_only: bool,
-        rehash: bool,
-        actor: str,
-        clock: Callable[[], str] = utc_now,
-    ) -> None:
-        self.path, self.actor, self.read_only = path, actor, read_only
+    def __init__(self, path: Path, store: LogStore) -> None:
+        self.path, self.store = path, store
         self.blobs: BlobStore = blob_store(path)
         self._plans: dict[str, Plan] = {}
         self._columns: dict[str, PlanColumns] = {}
-        self.log = Log(
-            store, plan_of=self._read_columns, cache=self.cache_path, clock=clock, rehash=rehash
-        )
 
     @property
     def folder(self) -> Path:
@@ -131,12 +125,8 @@ class Trial:
         """The folder beside the ledger."""
         return side_folder(self.path)
 
-    @property
-    def cache_path(self) -> Path:
-        """The file of the cached projection."""
-        return self.side / "cache" / "projection"
-
-    def _read_columns(self, blob: Blob) -> PlanColumns | None:
+    def read_columns(self, blob: Blob) -> PlanColumns | None:
+        """Returns a plan as the fold reads it, or None when its bytes aren't at hand."""
         if blob.sha256 not in self._columns:
             if not self.blobs.has(blob):
                 return None
@@ -160,28 +150,86 @@ class Trial:
         Raises:
             TransitionError: It isn't frozen.
         """
-        if known.plan_blob is None:
-            raise TransitionError(
-                "the experiment isn't frozen", where=known.name, todo="ledger freeze"
-            )
-        return self.plan_at(known.plan_blob)
+        return self.plan_at(_frozen(known, known.plan_blob))
 
     def protocol(self, known: Experiment) -> Protocol:
         """Returns the protocol in force."""
         return decode_resolved(self.blobs.get(known.resolved))
 
     def units(self, known: Experiment) -> Units:
-        """Returns the frozen units."""
-        if known.units_blob is None:
-            raise TransitionError(
-                "the experiment isn't frozen", where=known.name, todo="ledger freeze"
-            )
+        """Returns the frozen units.
+
+        Raises:
+            TransitionError: The experiment isn't frozen.
+        """
         protocol = self.protocol(known)
         return parse_units(
-            self.blobs.get(known.units_blob),
+            self.blobs.get(_frozen(known, known.units_blob)),
             protocol.units,
             name=protocol.units.file,
             seed=protocol.design.seed,
+        )
+
+    def looks(self, known: Experiment) -> tuple[Look, ...]:
+        """Returns the looks taken, in order."""
+        found = (
+            find_event(self.store, known.name, "look", number=number)
+            for number in range(1, len(known.taken) + 1)
+        )
+        return tuple(look for look in found if isinstance(look, Look))
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Entry, Event]]:
+        """Yields entries with their events, each checked by its id."""
+        return read_events(self.store, start, stop)
+
+    def get_json(self, blob: Blob) -> object:
+        """Returns the value of a JSON blob.
+
+        Raises:
+            IntegrityError: The bytes aren't JSON.
+        """
+        try:
+            return msgspec.json.decode(self.blobs.get(blob))
+        except msgspec.MsgspecError as error:
+            raise IntegrityError("a blob isn't JSON", found=str(error)) from error
+
+
+def _frozen(known: Experiment, blob: Blob | None) -> Blob:
+    if blob is None:
+        raise TransitionError("the experiment isn't frozen", where=known.name, todo="ledger freeze")
+    return blob
+
+
+class Trial(Reader):
+    """One ledger, folded and opened for one act.
+
+    Args:
+        path: The ledger's file.
+        store: Its open store.
+        read_only: Whether this act may write.
+        rehash: Whether a cached projection is checked against every entry first.
+        actor: Who acts, as claimed.
+        clock: Returns the time of an entry.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        store: LogStore,
+        *,
+        read_only: bool,
+        rehash: bool,
+        actor: str,
+        clock: Callable[[], str] = utc_now,
+    ) -> None:
+        super().__init__(path, store)
+        self.actor, self.read_only = actor, read_only
+        self.log = Log(
+            store,
+            plan_of=self.read_columns,
+            cache=self.side / "cache" / "projection",
+            clock=clock,
+            rehash=rehash,
         )
 
     def experiment(self, name: str | None) -> Experiment:
@@ -208,14 +256,6 @@ class Trial:
         """Appends one event as this trial's actor."""
         return self.log.append(request, actor=self.actor)
 
-    def looks(self, known: Experiment) -> tuple[Look, ...]:
-        """Returns the looks taken, in order."""
-        found = (
-            self.log.find(known.name, "look", number=number)
-            for number in range(1, len(known.taken) + 1)
-        )
-        return tuple(look for look in found if isinstance(look, Look))
-
     def receipt(self) -> str:
         """Returns the receipt of the present head."""
         return receipt_line(self.log.ledger, self.log.head())
@@ -232,22 +272,6 @@ class Trial:
     def put_json(self, value: object) -> Blob:
         """Stores a value as a blob of compact JSON with sorted keys."""
         return self.blobs.put(msgspec.json.encode(value, order="deterministic"))
-
-    def get_json(self, blob: Blob) -> object:
-        """Returns the value of a JSON blob.
-
-        Raises:
-            IntegrityError: The bytes aren't JSON.
-        """
-        try:
-            return msgspec.json.decode(self.blobs.get(blob))
-        except msgspec.MsgspecError as error:
-            raise IntegrityError("a blob isn't JSON", found=str(error)) from error
-
-    def events(self, stop: int | None = None) -> Iterator[tuple[int, Event]]:
-        """Yields (seq, event) of the whole ledger."""
-        for entry, event in self.log.read(0, stop):
-            yield entry.seq, event
 
 
 @contextmanager

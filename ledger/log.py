@@ -51,6 +51,8 @@ __all__ = (
     "Tail",
     "Torn",
     "basis_of",
+    "find_event",
+    "read_events",
     "reference_of",
     "utc_now",
 )
@@ -186,6 +188,35 @@ def reference_of(event: Event) -> Reference | None:
     if isinstance(event, (Amend, Invalidate, Settle, Sign)):
         return event.subject
     return None
+
+
+def read_events(
+    store: LogStore, start: int = 0, stop: int | None = None
+) -> Iterator[tuple[Entry, Event]]:
+    """Yields entries with their events, each checked by its id.
+
+    Raises:
+        IntegrityError: An id isn't that of its event's bytes.
+    """
+    for data in store.read(start, stop):
+        entry = parse_entry(data)
+        if event_id(entry.event) != entry.id:
+            raise IntegrityError(
+                "the id isn't that of the event's bytes",
+                where=f"entry {entry.seq}",
+                expected=event_id(entry.event),
+                found=entry.id,
+                todo="ledger replay",
+            )
+        yield entry, decode_event(entry.event)
+
+
+def find_event(
+    store: LogStore, experiment: str, kind: str, *, position: int = 0, number: int = 0
+) -> Event | None:
+    """Returns the event that fills a slot, or None."""
+    data = store.find(experiment, position, kind, number)
+    return None if data is None else decode_event(parse_entry(data).event)
 
 
 class Log:
@@ -428,24 +459,13 @@ class Log:
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Entry, Event]]:
         """Yields entries with their events, each checked by its id."""
-        for data in self.store.read(start, self.state.size if stop is None else stop):
-            entry = parse_entry(data)
-            if event_id(entry.event) != entry.id:
-                raise IntegrityError(
-                    "the id isn't that of the event's bytes",
-                    where=f"entry {entry.seq}",
-                    expected=event_id(entry.event),
-                    found=entry.id,
-                    todo="ledger replay",
-                )
-            yield entry, decode_event(entry.event)
+        return read_events(self.store, start, self.state.size if stop is None else stop)
 
     def find(
         self, experiment: str, kind: str, *, position: int = 0, number: int = 0
     ) -> Event | None:
         """Returns the event that fills a slot, or None."""
-        data = self.store.find(experiment, position, kind, number)
-        return None if data is None else decode_event(parse_entry(data).event)
+        return find_event(self.store, experiment, kind, position=position, number=number)
 
     def save(self) -> None:
         """Writes the projection when it is behind."""
