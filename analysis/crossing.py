@@ -133,7 +133,8 @@ def advance(
     Args:
         paths: paths before the look.
         information: fraction of the look.
-        lower: lower boundary, -inf for none; `upper` likewise.
+        lower: lower boundary, -inf for none.
+        upper: upper boundary, inf for none.
         next_information: fraction of the look after it; a narrow step asks for more nodes.
     """
     means, sd = _step(paths, information)

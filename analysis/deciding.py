@@ -145,7 +145,8 @@ def _by_tango(
 ) -> tuple[Interval, float]:
     score = tango_cluster_adjusted(differences, clusters, alpha=nominal_p)
     p = tango_cluster_adjusted_p(differences, clusters, null=null)
-    assert not isinstance(score, Undetermined) and not isinstance(p, Undetermined)
+    assert not isinstance(score, Undetermined)
+    assert not isinstance(p, Undetermined)
     interval = Interval(
         lower=score.lower, upper=score.upper, level=score.level, method="tango_cluster_adjusted"
     )

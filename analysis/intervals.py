@@ -42,12 +42,14 @@ __all__ = (
     "MeanTest",
     "ScoreTest",
     "TangoAdjusted",
+    "bernstein_half_width",
     "bonett_price",
     "clopper_pearson",
     "clopper_pearson_lower",
     "clopper_pearson_upper",
     "empirical_bernstein",
     "hoeffding",
+    "hoeffding_half_width",
     "jeffreys",
     "newcombe_paired",
     "t_mean",
@@ -75,10 +77,15 @@ class MeanTest:
 def hoeffding(mean: float, n: int, *, low: float, high: float, alpha: float = 0.05) -> Interval:
     """Computes the Hoeffding interval of a mean of n independent values in [low, high]."""
     _check_bounded(np.array([mean]), low, high)
+    half = hoeffding_half_width(n, low=low, high=high, alpha=alpha)
+    return _clipped(mean, half, low, high, alpha, "hoeffding")
+
+
+def hoeffding_half_width(n: int, *, low: float, high: float, alpha: float = 0.05) -> float:
+    """Returns half the width of `hoeffding` before it is clipped to [low, high]."""
     if n < 1:
         raise ValueError(f"n: expected at least 1, found {n}")
-    half = (high - low) * math.sqrt(math.log(2.0 / alpha) / (2.0 * n))
-    return _clipped(mean, half, low, high, alpha, "hoeffding")
+    return (high - low) * math.sqrt(math.log(2.0 / alpha) / (2.0 * n))
 
 
 def empirical_bernstein(
@@ -88,7 +95,8 @@ def empirical_bernstein(
 
     Args:
         values: shape (n,), n >= 2, each in [low, high].
-        low: smallest possible value; `high` the largest.
+        low: smallest possible value.
+        high: largest possible value.
         alpha: two-sided error, half on each side.
 
     Source:
@@ -98,10 +106,17 @@ def empirical_bernstein(
     n = values.size
     if n < 2:
         return Undetermined("fewer than two values show no variance")
-    log = math.log(4.0 / alpha)
     mean, variance = _mean_variance(values)
-    half = math.sqrt(2.0 * variance * log / n) + 7.0 * (high - low) * log / (3.0 * (n - 1))
+    half = bernstein_half_width(variance, n, low=low, high=high, alpha=alpha)
     return _clipped(mean, half, low, high, alpha, "empirical_bernstein")
+
+
+def bernstein_half_width(
+    variance: float, n: int, *, low: float, high: float, alpha: float = 0.05
+) -> float:
+    """Returns half the width of `empirical_bernstein` before clipping, n >= 2."""
+    log = math.log(4.0 / alpha)
+    return math.sqrt(2.0 * variance * log / n) + 7.0 * (high - low) * log / (3.0 * (n - 1))
 
 
 def t_mean(values: FloatArray, *, alpha: float = 0.05) -> MeanTest | Undetermined:

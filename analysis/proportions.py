@@ -25,7 +25,10 @@ def newcombe_paired(
     """Computes Newcombe's hybrid score interval of a paired difference, treatment minus control.
 
     Args:
-        n11: pairs where both passed; n10 only control, n01 only treatment, n00 neither.
+        n11: pairs where both passed.
+        n10: pairs where only control passed.
+        n01: pairs where only treatment passed.
+        n00: pairs where neither passed.
         alpha: two-sided error, in (0, 1).
         phi_correction: replaces ad - bc by max(ad - bc - n/2, 0) when positive.
 

@@ -112,7 +112,8 @@ def decide(
         rule: a rule, or several: the first that concludes. In a list `margin` belongs to the
             rules other than superiority, whose margin is then 0.
         margin: m >= 0 in the endpoint's units.
-        lower: lower limit of the interval; `upper` likewise.
+        lower: lower limit of the interval.
+        upper: upper limit of the interval.
         better: direction in which the endpoint improves.
         parts: limits of each deciding method, to tell disagreement from an interval that spans.
         worse_inside_margin: what non-inferiority says when treatment is shown worse than
