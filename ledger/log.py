@@ -1,21 +1,22 @@
-"""The log: append, read, head; and the port that the three stores carry out.
+"""The log: append, read, head.
 
-Leaves the bytes to `entry.py`, the rules to `state.py`, the media to `sqlite.py`, `jsonl.py`, `memory.py`.
+Leaves the bytes to `entry.py`, the rules to `fold.py`, what a store is to `port.py`.
 
 Rules:
-- An event is checked by the fold under the append lock, together with every event that another process
-  appended in the meantime; it is durable when append returns.
-- The same event again is a no-op that returns its old place; another one for a taken slot is a conflict.
+- An event is checked by the fold under the append lock, together with every event that another
+  process appended in the meantime; it is durable when append returns.
+- The same event again is a no-op that returns its old place; another one for a taken slot is a
+  conflict. What stands in a slot is asked of the store, once the fold has refused an event.
+- A cached projection is taken over only while the ledger still begins with what it saw.
 - After an error of the medium the log is of no more use: open it again and look the slots up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from .canonical import decode_event, encode_event, event_id
 from .entry import Entry, build_entry, check_actor, check_entry, parse_entry
@@ -38,6 +39,7 @@ from .events import (
 )
 from .fold import apply
 from .merkle import CompactRange, leaf_hash, root_of
+from .port import LogStore, StoreFinding, StoreWriter, Tail, Torn
 from .projection import load_projection, save_projection
 from .state import PlanReader, State, is_taken, slot_text
 
@@ -56,106 +58,6 @@ __all__ = (
     "reference_of",
     "utc_now",
 )
-
-
-class Tail(NamedTuple):
-    """Where a store ends: its size and the leaf of its last entry (32 zero bytes when empty)."""
-
-    size: int
-    leaf: bytes
-
-
-class Torn(NamedTuple):
-    """Bytes after the last whole entry of a store.
-
-    `whole` is true when they are a whole entry that only lacks its newline.
-    """
-
-    offset: int
-    length: int
-    sha256: str
-    whole: bool
-
-
-class StoreFinding(NamedTuple):
-    """Something that a store's own check has to say; seq is None when no entry is meant."""
-
-    code: str
-    seq: int | None
-    where: str
-    expected: str
-    found: str
-
-
-class StoreWriter(Protocol):
-    """The right to append, held under the store's lock."""
-
-    @property
-    def tail(self) -> Tail:
-        """The end of the store as found under the lock."""
-
-    def write(self, entries: Sequence[bytes], leaves: Sequence[bytes]) -> None:
-        """Appends entries in one batch; they are durable when it returns.
-
-        The caller has built them on `tail`: each `prev` is the leaf before it. May be called again
-        under the same lock; the second batch stands on the first.
-
-        Raises:
-            StoreError: The medium failed. Nothing is known of the batch: close the store, open it
-                again and look the slots up.
-        """
-
-
-class LogStore(Protocol):
-    """A medium for entries. Native to its medium; all stores pass one contract suite.
-
-    Rules:
-    - Entries form a contiguous prefix 0..size-1 whatever happens; a batch is whole or absent, but
-      for bytes after the last whole entry, which `torn` reports and `recover` sets aside.
-    - A reading method writes nothing, creates nothing and never waits for a writer longer than
-      the medium's own short lock.
-    - Entries are returned as the bytes that were given.
-    """
-
-    @property
-    def path(self) -> Path | None:
-        """Where the store lives; None in memory."""
-
-    def tail(self) -> Tail:
-        """Returns the end of the store, fresh from the medium."""
-
-    def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Yields the entries from `start` up to `stop` (default: the tail when it begins)."""
-
-    def leaves(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Yields the leaf hash of each entry, computed from the entry's bytes."""
-
-    def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
-        """Returns the entry that fills a slot, or None."""
-
-    def writer(self, *, timeout_seconds: float = 30.0) -> AbstractContextManager[StoreWriter]:
-        """Takes the append lock; what was not written when the block ends is given up.
-
-        Raises:
-            BusyError: The lock was not obtained in time.
-            TornError: Bytes follow the last whole entry.
-        """
-
-    def torn(self) -> Torn | None:
-        """Returns what follows the last whole entry, if anything."""
-
-    def recover(self, quarantine: Path) -> Torn | None:
-        """Sets torn bytes aside under the append lock, or completes a missing newline.
-
-        Returns what was found; the torn bytes are in a file of their own in `quarantine`, synced
-        before they leave the store. None when nothing was torn.
-        """
-
-    def check(self) -> Iterator[StoreFinding]:
-        """Yields what is wrong with the medium itself (schema, structure, index), not with hashes."""
-
-    def close(self) -> None:
-        """Gives up all handles; a second call does nothing."""
 
 
 class Appended(NamedTuple):
