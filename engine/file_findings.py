@@ -4,7 +4,8 @@ Leaves the levels before it to `ledger.replay`.
 
 Rules:
 - Every blob that an event names must be there, whole, unless it was redacted.
-- A registered file that is there must be equal; one that isn't there is no finding, since an auditor may
+- A registered file that is there must be equal; one that isn't there is no finding, since an
+  auditor may
   hold the ledger alone.
 """
 

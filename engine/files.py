@@ -1,4 +1,4 @@
-"""The files that a protocol names: listed with their digests, and compared with what was registered.
+"""The files that a protocol names: listed with their digests, compared with those registered.
 
 Leaves reading the protocol to `protocol_file.py` and the refusal's event to `registering.py`.
 
@@ -50,7 +50,7 @@ class FileEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def named_files(protocol: Protocol) -> Iterator[tuple[str, FileRole, str]]:
-    """Yields (path, role, field path) of every file that a protocol names, each path once a role."""
+    """Yields (path, role, field path) of every file that a protocol names, each path once."""
     yield protocol.units.file, "units", "units.file"
     if protocol.units.pilot is not None:
         yield protocol.units.pilot, "pilot", "units.pilot"
@@ -76,6 +76,7 @@ def list_files(
     """Returns the named files with their digests.
 
     Args:
+        protocol: What names the files.
         folder: The protocol's folder.
         file: The protocol's name, for messages.
         optional: Roles whose files may be missing still.

@@ -57,7 +57,7 @@ def git_file(path: Path) -> GitFile | None:
 
 
 def uncommitted(paths: Sequence[Path]) -> list[Path]:
-    """Returns those files whose bytes aren't the ones committed at HEAD; ignored ones are left out."""
+    """Returns the files whose bytes aren't those committed at HEAD, ignored ones left out."""
     return [path for path in paths if git_file(path) is not None and not _is_committed(path)]
 
 

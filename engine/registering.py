@@ -3,8 +3,10 @@
 Leaves the freeze to `freezing.py` and the comparison of files with their digests to `verifying.py`.
 
 Rules:
-- What is registered are the file's bytes and their resolved form; a digest per section says what changed.
-- Where the protocol asks for a commit and a git work tree is there, protocol, units and files must be
+- What is registered are the file's bytes and their resolved form; a digest per section says what
+  changed.
+- Where the protocol asks for a commit and a git work tree is there, protocol, units and files
+  must be
   committed as they are; an override needs a reason, which is recorded.
 - The same bytes again are a no-op; other bytes for a registered id are refused.
 """
@@ -240,7 +242,8 @@ def amend(trial: Trial, known: Experiment, loaded: Loaded, *, reason: str) -> Am
         reason: Why, in a sentence.
 
     Raises:
-        RefusedError: Nothing changed, no reason, another id, or a part that is fixed after the freeze.
+        RefusedError: Nothing changed, no reason, another id, or a part that is fixed after the
+        freeze.
     """
     if not reason.strip():
         raise RefusedError("an amendment needs a reason", todo="--reason TEXT")
@@ -291,7 +294,7 @@ def _class_of(sections: Sequence[str]) -> Literal["operational", "text", "analys
 def _amended_looks(
     trial: Trial, known: Experiment, protocol: Protocol, sections: Sequence[str]
 ) -> tuple[LookPlan, ...] | None:
-    """Returns the look table under an amended protocol, looks taken unchanged; None when it can't differ."""
+    """Returns the amended look table, looks taken unchanged; None when it can't differ."""
     if known.freeze_seq is None or set(sections) <= {"about", "budget"}:
         return None
     table = look_table(protocol, trial.plan(known), trial.units(known))

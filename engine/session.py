@@ -118,7 +118,8 @@ def register_protocol(
 
     Raises:
         ProtocolError: The protocol or a file isn't acceptable.
-        RefusedError: The id is registered otherwise, files aren't committed, or the design is hopeless.
+        RefusedError: The id is registered otherwise, files aren't committed, or the design is
+        hopeless.
     """
     loaded = load_protocol(protocol)
     units = loaded.path.parent / loaded.protocol.units.file

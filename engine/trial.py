@@ -1,11 +1,13 @@
 """An open ledger with what lies beside it: log, blobs, folder, and the values that its blobs hold.
 
-Leaves every act to the modules that carry one out (`registering.py`, `running.py`, `concluding.py`).
+Leaves every act to the modules that carry one out (`registering.py`, `running.py`,
+`concluding.py`).
 
 Rules:
 - Opening for reading writes nothing and never creates a ledger.
 - Registered values come from the blobs that the ledger names, never from the files beside it.
-- Every act that writes ends with a receipt: ledger, size and root in one line, to be kept elsewhere.
+- Every act that writes ends with a receipt: ledger, size and root in one line, to be kept
+  elsewhere.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ import msgspec
 
 from fairtrial.ledger.blobs import BlobStore
 from fairtrial.ledger.canonical import schemas_digest
-from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.entry import Entry
+from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.events import Blob, Event, Head, Look, Open
 from fairtrial.ledger.log import (
     Appended,

@@ -3,7 +3,8 @@
 Leaves the digests to `files.py` and `ledger.protocol`; every refusal is an event.
 
 Rules:
-- The protocol file at its recorded place must hold the bytes in force; when it is absent the registered
+- The protocol file at its recorded place must hold the bytes in force; when it is absent the
+  registered
   copy leads and that is said. Any other named file must be there and equal.
 - A change of meaning names field, registered and found value; a change of bytes alone says so.
 - A refusal holds digests of both values, never the values; it is recorded once.
@@ -24,7 +25,7 @@ from fairtrial.ledger.errors import (
     ProtocolError,
     RefusedError,
 )
-from fairtrial.ledger.events import FrozenArm, Refuse
+from fairtrial.ledger.events import FrozenArm, Refuse, Register
 from fairtrial.ledger.protocol import changed_fields
 from fairtrial.ledger.state import Experiment, due_look
 
@@ -59,7 +60,7 @@ def recorded_files(trial: Trial, known: Experiment) -> list[FileEntry]:
     blob = known.files_blob
     if blob is None:
         event = trial.log.find(known.name, "register")
-        assert event is not None and hasattr(event, "files")
+        assert isinstance(event, Register), "a known experiment was registered"
         blob = event.files
     return parse_file_list(trial.blobs.get(blob))
 
@@ -131,9 +132,9 @@ def _check_file(trial: Trial, known: Experiment, act: str, entry: FileEntry, fol
         return
     what = f"{entry.path} has changed since it was frozen"
     frozen = known.units_blob
-    if entry.role == "units" and frozen is not None and trial.blobs.has(frozen):
-        if only_endings_differ(trial.blobs.get(frozen), data):
-            what += ": only line endings or a byte order mark differ"
+    is_known = entry.role == "units" and frozen is not None and trial.blobs.has(frozen)
+    if is_known and frozen is not None and only_endings_differ(trial.blobs.get(frozen), data):
+        what += ": only line endings or a byte order mark differ"
     _refuse_file(trial, known, act, entry, blob_of(data).sha256, what)
 
 

@@ -1,6 +1,7 @@
 """Rules of keeping the book: refuse, sign, import, anchor, key, redact, recover, close.
 
-Part of the fold (`fold.py`). Leaves signatures and notes to whoever verifies them: here they are places.
+Part of the fold (`fold.py`). Leaves signatures and notes to whoever verifies them: here they are
+places.
 
 Rules:
 - A refusal is evidence only: the same one is recorded once, and 1,000 of an experiment at most.

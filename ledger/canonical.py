@@ -5,8 +5,10 @@ Leaves the place of an event to `entry.py` and the meaning of its fields to `sta
 Rules:
 - Bytes are compact JSON in declared field order; objects with free keys are sorted by code point.
 - What is stored is what was checked: encode, decode strictly, encode again, same bytes, same value.
-- NaN, infinities, wrong types, lone surrogates and text outside the grammar are refused by field path.
-- An event's id is "b3:" and BLAKE3 in derive_key mode over exactly the stored bytes; security rests on
+- NaN, infinities, wrong types, lone surrogates and text outside the grammar are refused by field
+  path.
+- An event's id is "b3:" and BLAKE3 in derive_key mode over exactly the stored bytes; security
+  rests on
   the SHA-256 leaf over the entry, the id only names.
 """
 
@@ -48,7 +50,7 @@ _HASHER = blake3(derive_key_context=EVENT_CONTEXT)
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 # Fields that hold free text (LF and TAB allowed); every other string is a name.
 _TEXT_FIELDS = frozenset(
-    {"reason", "note", "path", "override", "undetermined", "settings", "vkey", "previous"}
+    {"answer", "reason", "note", "path", "override", "undetermined", "settings", "vkey", "previous"}
     | {"signature", "previous_signature"}
 )
 
@@ -155,7 +157,7 @@ def check_name(value: str, where: str) -> None:
 
 
 def check_text(value: str, where: str) -> None:
-    """Refuses what is not free text: NFC, at most 2,000 bytes, only LF and TAB as control characters.
+    """Refuses what is not free text: NFC, at most 2,000 bytes, no control character but LF, TAB.
 
     Raises:
         LedgerError: The text breaks the rule; says how.
@@ -208,9 +210,7 @@ def _check_name_like(value: object, where: str) -> None:
 def _check_leaf(value: object, where: str) -> None:
     field = where.partition(".")[0] if where.startswith("settings") else where.rpartition(".")[2]
     if isinstance(value, str):
-        if field == "answer" or not value:
-            check_text(value, where)
-        elif field in _TEXT_FIELDS:
+        if not value or field in _TEXT_FIELDS:
             check_text(value, where)
         else:
             check_name(value, where)

@@ -1,6 +1,7 @@
 """Rules of looks and ends: look, result, withdraw, reanalysis, invalidate, unblind.
 
-Part of the fold (`fold.py`). Leaves every number to the analysis: here a look is a place, a basis and
+Part of the fold (`fold.py`). Leaves every number to the analysis: here a look is a place, a basis
+and
 whether the run continues.
 
 Rules:

@@ -64,8 +64,11 @@ def build_entry(
 
     Args:
         event: Canonical event bytes.
+        ledger: The ledger's id, 32 hex digits.
+        seq: Its place, from 0.
         prev: 32-byte leaf of the entry before.
         time: UTC, `YYYY-MM-DDThh:mm:ss.ffffffZ`.
+        actor: Who appends it, as claimed.
         id: The id of `event`.
 
     Raises:
@@ -119,6 +122,7 @@ def check_entry(entry: Entry, *, ledger: str | None, seq: int, prev: bytes) -> N
     """Checks that an entry stands where it says, after the entry before, and that its id holds.
 
     Args:
+        entry: The entry as parsed.
         ledger: The ledger's id; None at seq 0.
         seq: The place where the entry was found.
         prev: The leaf of the entry before.

@@ -15,7 +15,8 @@
       DriverError              a driver broke its contract
 
 Rules:
-- A message says what, where, expected, found and what to do next; each of these is an attribute too.
+- A message says what, where, expected, found and what to do next; each of these is an attribute
+  too.
 - A failing system under test is an outcome, never one of these errors.
 """
 

@@ -98,7 +98,7 @@ class _Wire(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Base of all values inside an event."""
 
 
-class Blob(_Wire, kw_only=True):
+class Blob(_Wire, frozen=True, kw_only=True):
     """Bytes kept beside the ledger, named by what they are; no place is stored."""
 
     size: Count
@@ -106,21 +106,21 @@ class Blob(_Wire, kw_only=True):
     sha256: Hex
 
 
-class Head(_Wire, kw_only=True):
+class Head(_Wire, frozen=True, kw_only=True):
     """A prefix of the ledger: its size and its RFC 6962 root."""
 
     size: Count
     root: Hex
 
 
-class Reference(_Wire, kw_only=True):
+class Reference(_Wire, frozen=True, kw_only=True):
     """One earlier entry: its place and its leaf."""
 
     seq: Count
     leaf: Hex
 
 
-class Predecessor(_Wire, kw_only=True):
+class Predecessor(_Wire, frozen=True, kw_only=True):
     """The ledger that this one continues."""
 
     ledger: LedgerId
@@ -128,7 +128,7 @@ class Predecessor(_Wire, kw_only=True):
     root: Hex
 
 
-class RegisterGit(_Wire, kw_only=True):
+class RegisterGit(_Wire, frozen=True, kw_only=True):
     """Where the protocol stood in git when it was registered."""
 
     commit: Name
@@ -136,14 +136,14 @@ class RegisterGit(_Wire, kw_only=True):
     clean: bool
 
 
-class GitState(_Wire, kw_only=True):
+class GitState(_Wire, frozen=True, kw_only=True):
     """The git state of the folder a session ran in."""
 
     commit: Name
     clean: bool
 
 
-class ArmCeiling(_Wire, kw_only=True):
+class ArmCeiling(_Wire, frozen=True, kw_only=True):
     """Ceilings of one arm; null: none."""
 
     usd_nanousd: Count | None = None
@@ -152,13 +152,13 @@ class ArmCeiling(_Wire, kw_only=True):
     wall_seconds: Count | None = None
 
 
-class Ceilings(ArmCeiling, kw_only=True):
+class Ceilings(ArmCeiling, frozen=True, kw_only=True):
     """Ceilings of an experiment, in all and per arm."""
 
     arms: dict[Arm, ArmCeiling]
 
 
-class SignatureRule(_Wire, kw_only=True):
+class SignatureRule(_Wire, frozen=True, kw_only=True):
     """A signature that has to stand before something happens."""
 
     meaning: Literal["reviewed", "approved", "rejected"]
@@ -166,7 +166,7 @@ class SignatureRule(_Wire, kw_only=True):
     before: Literal["run", "result_counts"]
 
 
-class Rules(Ceilings, kw_only=True):
+class Rules(Ceilings, frozen=True, kw_only=True):
     """What the fold needs of the protocol, so that it opens no blob."""
 
     attempts_max: Count
@@ -178,7 +178,7 @@ class Rules(Ceilings, kw_only=True):
     primaries: tuple[Name, ...]
 
 
-class FrozenArm(_Wire, kw_only=True):
+class FrozenArm(_Wire, frozen=True, kw_only=True):
     """An arm as frozen: what its outcomes come from and what an attempt reserves."""
 
     name: Arm
@@ -190,7 +190,7 @@ class FrozenArm(_Wire, kw_only=True):
     commitment: Hex | None = None
 
 
-class LookTest(_Wire, kw_only=True):
+class LookTest(_Wire, frozen=True, kw_only=True):
     """The boundary of one comparison and endpoint at one look, as known at freeze."""
 
     comparison: Name
@@ -202,7 +202,7 @@ class LookTest(_Wire, kw_only=True):
     eligible: bool
 
 
-class LookPlan(_Wire, kw_only=True):
+class LookPlan(_Wire, frozen=True, kw_only=True):
     """One planned look: its last slot, what it holds, its boundaries."""
 
     last: Count
@@ -211,7 +211,7 @@ class LookPlan(_Wire, kw_only=True):
     tests: tuple[LookTest, ...]
 
 
-class _Event(_Wire, kw_only=True, tag_field="kind"):
+class _Event(_Wire, frozen=True, kw_only=True, tag_field="kind"):
     """Base of all events: the slot."""
 
     experiment: Experiment = ""
@@ -219,7 +219,7 @@ class _Event(_Wire, kw_only=True, tag_field="kind"):
     number: Count = 0
 
 
-class Open(_Event, kw_only=True, tag="open/1"):
+class Open(_Event, frozen=True, kw_only=True, tag="open/1"):
     """The first entry of a ledger."""
 
     format: Name
@@ -230,14 +230,14 @@ class Open(_Event, kw_only=True, tag="open/1"):
     predecessor: Predecessor | None = None
 
 
-class Adopt(_Event, kw_only=True, tag="adopt/1"):
+class Adopt(_Event, frozen=True, kw_only=True, tag="adopt/1"):
     """A newer tool writes here for the first time."""
 
     tool: Name
     schemas: Hex
 
 
-class Register(_Event, kw_only=True, tag="register/1"):
+class Register(_Event, frozen=True, kw_only=True, tag="register/1"):
     """A protocol is put on record."""
 
     protocol: Blob
@@ -250,7 +250,7 @@ class Register(_Event, kw_only=True, tag="register/1"):
     override: Text | None = None
 
 
-class Freeze(_Event, kw_only=True, tag="freeze/1"):
+class Freeze(_Event, frozen=True, kw_only=True, tag="freeze/1"):
     """Units, run order, arms, looks and rules are fixed."""
 
     units: Blob
@@ -265,7 +265,7 @@ class Freeze(_Event, kw_only=True, tag="freeze/1"):
     power: Blob | None = None
 
 
-class Start(_Event, kw_only=True, tag="start/1"):
+class Start(_Event, frozen=True, kw_only=True, tag="start/1"):
     """A session begins; it fences every earlier one."""
 
     nonce: Name
@@ -276,14 +276,14 @@ class Start(_Event, kw_only=True, tag="start/1"):
     git: GitState | None = None
 
 
-class Stop(_Event, kw_only=True, tag="stop/1"):
+class Stop(_Event, frozen=True, kw_only=True, tag="stop/1"):
     """A session ends, and why."""
 
     reason: StopReason
     note: Text | None = None
 
 
-class Attempt(_Event, kw_only=True, tag="attempt/1"):
+class Attempt(_Event, frozen=True, kw_only=True, tag="attempt/1"):
     """A try begins; appended before anything is paid."""
 
     session: Count
@@ -292,7 +292,7 @@ class Attempt(_Event, kw_only=True, tag="attempt/1"):
     sealed: Hex | None = None
 
 
-class AttemptEnd(_Event, kw_only=True, tag="attempt_end/1"):
+class AttemptEnd(_Event, frozen=True, kw_only=True, tag="attempt_end/1"):
     """A try ended without settling its slot; `retry` false: another try would be of no use."""
 
     session: Count
@@ -307,7 +307,7 @@ class AttemptEnd(_Event, kw_only=True, tag="attempt_end/1"):
     sealed: Hex | None = None
 
 
-class Decision(_Event, kw_only=True, tag="decision/1"):
+class Decision(_Event, frozen=True, kw_only=True, tag="decision/1"):
     """The outcome of one slot."""
 
     session: Count
@@ -332,7 +332,7 @@ class Decision(_Event, kw_only=True, tag="decision/1"):
     sealed: Hex | None = None
 
 
-class LookEndpoint(_Wire, kw_only=True):
+class LookEndpoint(_Wire, frozen=True, kw_only=True):
     """What one look says of one endpoint of one comparison."""
 
     name: Name
@@ -356,7 +356,7 @@ class LookEndpoint(_Wire, kw_only=True):
     undetermined: Text | None = None
 
 
-class LookComparison(_Wire, kw_only=True):
+class LookComparison(_Wire, frozen=True, kw_only=True):
     """All endpoints of one comparison at one look."""
 
     name: Name
@@ -365,7 +365,7 @@ class LookComparison(_Wire, kw_only=True):
     endpoints: tuple[LookEndpoint, ...]
 
 
-class Look(_Event, kw_only=True, tag="look/1"):
+class Look(_Event, frozen=True, kw_only=True, tag="look/1"):
     """A planned analysis was taken."""
 
     basis: Head
@@ -379,7 +379,7 @@ class Look(_Event, kw_only=True, tag="look/1"):
     sealed: Blob | None = None
 
 
-class ResultEndpoint(_Wire, kw_only=True):
+class ResultEndpoint(_Wire, frozen=True, kw_only=True):
     """The final numbers of one endpoint."""
 
     name: Name
@@ -392,7 +392,7 @@ class ResultEndpoint(_Wire, kw_only=True):
     undetermined: Text | None = None
 
 
-class ResultComparison(_Wire, kw_only=True):
+class ResultComparison(_Wire, frozen=True, kw_only=True):
     """The final numbers and the verdict of one comparison."""
 
     name: Name
@@ -400,7 +400,7 @@ class ResultComparison(_Wire, kw_only=True):
     endpoints: tuple[ResultEndpoint, ...]
 
 
-class Result(_Event, kw_only=True, tag="result/1"):
+class Result(_Event, frozen=True, kw_only=True, tag="result/1"):
     """The experiment ends with a verdict."""
 
     basis: Head
@@ -421,7 +421,7 @@ class Result(_Event, kw_only=True, tag="result/1"):
     detail: Blob
 
 
-class Amend(_Event, kw_only=True, tag="amend/1"):
+class Amend(_Event, frozen=True, kw_only=True, tag="amend/1"):
     """The protocol changes after it was registered; the earlier one stays on record."""
 
     subject: Reference
@@ -437,14 +437,14 @@ class Amend(_Event, kw_only=True, tag="amend/1"):
     reason: Text
 
 
-class Invalidate(_Event, kw_only=True, tag="invalidate/1"):
+class Invalidate(_Event, frozen=True, kw_only=True, tag="invalidate/1"):
     """An outcome is declared invalid; its value stays on record."""
 
     subject: Reference
     reason: Text
 
 
-class Settle(_Event, kw_only=True, tag="settle/1"):
+class Settle(_Event, frozen=True, kw_only=True, tag="settle/1"):
     """A person corrects the cost of a crashed attempt."""
 
     subject: Reference
@@ -452,13 +452,13 @@ class Settle(_Event, kw_only=True, tag="settle/1"):
     reason: Text
 
 
-class Withdraw(_Event, kw_only=True, tag="withdraw/1"):
+class Withdraw(_Event, frozen=True, kw_only=True, tag="withdraw/1"):
     """An experiment ends without a result."""
 
     reason: Text
 
 
-class Reanalysis(_Event, kw_only=True, tag="reanalysis/1"):
+class Reanalysis(_Event, frozen=True, kw_only=True, tag="reanalysis/1"):
     """An analysis after the result."""
 
     basis: Head
@@ -466,7 +466,7 @@ class Reanalysis(_Event, kw_only=True, tag="reanalysis/1"):
     detail: Blob
 
 
-class Sign(_Event, kw_only=True, tag="sign/1"):
+class Sign(_Event, frozen=True, kw_only=True, tag="sign/1"):
     """A person signs an entry with a meaning."""
 
     subject: Reference
@@ -478,7 +478,7 @@ class Sign(_Event, kw_only=True, tag="sign/1"):
     signature: Text
 
 
-class Import(_Event, kw_only=True, tag="import/1"):
+class Import(_Event, frozen=True, kw_only=True, tag="import/1"):
     """Outcomes from another tool follow."""
 
     source: Blob
@@ -487,7 +487,7 @@ class Import(_Event, kw_only=True, tag="import/1"):
     rows: Count
 
 
-class Refuse(_Event, kw_only=True, tag="refuse/1"):
+class Refuse(_Event, frozen=True, kw_only=True, tag="refuse/1"):
     """Something was refused because a registered value had changed."""
 
     act: Code
@@ -496,7 +496,7 @@ class Refuse(_Event, kw_only=True, tag="refuse/1"):
     found: Hex
 
 
-class Anchor(_Event, kw_only=True, tag="anchor/1"):
+class Anchor(_Event, frozen=True, kw_only=True, tag="anchor/1"):
     """A checkpoint, cosignature or time stamp of an earlier head, embedded."""
 
     basis: Head
@@ -505,7 +505,7 @@ class Anchor(_Event, kw_only=True, tag="anchor/1"):
     token: Blob | None = None
 
 
-class Recover(_Event, kw_only=True, tag="recover/1"):
+class Recover(_Event, frozen=True, kw_only=True, tag="recover/1"):
     """Torn bytes were set aside."""
 
     offset: Count
@@ -513,7 +513,7 @@ class Recover(_Event, kw_only=True, tag="recover/1"):
     sha256: Hex
 
 
-class Key(_Event, kw_only=True, tag="key/1"):
+class Key(_Event, frozen=True, kw_only=True, tag="key/1"):
     """The ledger's signing key begins or changes."""
 
     vkey: Text
@@ -522,7 +522,7 @@ class Key(_Event, kw_only=True, tag="key/1"):
     previous_signature: Text | None
 
 
-class UnblindArm(_Wire, kw_only=True):
+class UnblindArm(_Wire, frozen=True, kw_only=True):
     """One opened commitment."""
 
     name: Arm
@@ -530,21 +530,21 @@ class UnblindArm(_Wire, kw_only=True):
     salt: Hex
 
 
-class Unblind(_Event, kw_only=True, tag="unblind/1"):
+class Unblind(_Event, frozen=True, kw_only=True, tag="unblind/1"):
     """Arm labels are opened."""
 
     arms: tuple[UnblindArm, ...]
     reason: Text
 
 
-class Redact(_Event, kw_only=True, tag="redact/1"):
+class Redact(_Event, frozen=True, kw_only=True, tag="redact/1"):
     """A blob is erased."""
 
     blob: Blob
     reason: Text
 
 
-class Close(_Event, kw_only=True, tag="close/1"):
+class Close(_Event, frozen=True, kw_only=True, tag="close/1"):
     """The ledger ends."""
 
     basis: Head

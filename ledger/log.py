@@ -253,14 +253,14 @@ class Log:
         if self._broken:
             raise StoreError("this log met an error of its medium", todo="open the ledger again")
         check_actor(actor)
-        outcomes: list[Appended | LedgerError] = []
         entries: list[bytes] = []
         leaves: list[bytes] = []
         with self.store.writer() as writer:
             self._catch_up(writer.tail)
             self._broken = True
-            for request in requests:
-                outcomes.append(self._append_one(request, actor, ledger, entries, leaves))
+            outcomes = [
+                self._append_one(request, actor, ledger, entries, leaves) for request in requests
+            ]
             if entries:
                 writer.write(entries, leaves)
             self._broken = False

@@ -3,7 +3,8 @@
 Leaves it to others to say what the bytes of a leaf are (`entry.py`) and to sign a root.
 
 Rules:
-- Leaf = SHA-256(0x00 || bytes); node = SHA-256(0x01 || left || right); the empty tree is SHA-256("").
+- Leaf = SHA-256(0x00 || bytes); node = SHA-256(0x01 || left || right).
+- The empty tree is SHA-256("").
 - A tree of n leaves splits at the largest power of two below n.
 
 Source:
@@ -203,7 +204,7 @@ def verify_consistency(
 
 
 def _walk_consistency(path: list[bytes], old_size: int, size: int) -> tuple[bytes, bytes] | None:
-    """Returns the old and the new root that the path leads to, or None for a path of wrong length."""
+    """Returns the old and the new root that a path leads to, None when its length is wrong."""
     fn, sn = old_size - 1, size - 1
     while fn & 1:
         fn, sn = fn >> 1, sn >> 1

@@ -1,11 +1,13 @@
 """Rules of the plan: open, adopt, register, freeze, amend.
 
-Part of the fold (`fold.py`). Leaves the protocol's meaning to the engine: here a section is a name and
+Part of the fold (`fold.py`). Leaves the protocol's meaning to the engine: here a section is a
+name and
 a digest.
 
 Rules:
 - Sections `identity`, `units`, `design`, `arms.*` and `scoring` never change after the freeze.
-- An amendment's class follows from the sections it touches: any of the rest makes it `analysis`, else
+- An amendment's class follows from the sections it touches: any of the rest makes it `analysis`,
+  else
   `budget` makes it `operational`, else it is `text`.
 - Looks already taken never change; those to come end at or after the highest touched slot.
 """

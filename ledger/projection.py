@@ -4,7 +4,8 @@ Leaves the decision to trust it to `log.py`; `replay` never reads it.
 
 Rules:
 - One file, checksummed; anything odd about it means that there is no cache.
-- It names the ledger, the size, the last leaf, the root and the code that folded: another version of the
+- It names the ledger, the size, the last leaf, the root and the code that folded: another version
+  of the
   fold never reads it.
 - It is written to a temporary name and renamed; losing it costs time and nothing else.
 """

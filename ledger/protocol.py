@@ -6,9 +6,10 @@ Leaves the values of the single sections to `sections.py`, the file's syntax and
 Rules:
 - The resolved bytes are compact JSON in declared field order, free keys by code point; the same
   values have the same bytes on every machine.
-- A section's digest is the SHA-256 of its part of the resolved form, encoded alike; a section
-  without a value is `null`, so the sections of a protocol are always all there.
-- The order of primaries decides when it is `ordered`, and then is digested with `decision`.
+- A section's digest is the SHA-256 of its part of the resolved form, encoded alike. Of identity,
+  design (with control and aa), decision and scoring (with populations) it is an object that holds
+  the parts under their names, by code point; a part without a value is `null`.
+- The order of primaries decides when it is `ordered`; then `decision` holds it under `endpoints`.
 - Money is usd as written; sums are integers of nano-USD (`nano_usd`).
 
 How an outcome becomes one number of a unit (what `engine/evaluate.py` reads):
@@ -29,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -222,7 +223,7 @@ def changed_fields(old: Protocol, new: Protocol) -> list[ChangedField]:
     return [
         changed
         for name in (*before, *(name for name in after if name not in before))
-        for changed in _section_changes(name, before.get(name), after.get(name))
+        for changed in _section_changes(name, before.get(name, _ABSENT), after.get(name, _ABSENT))
     ]
 
 
@@ -248,6 +249,9 @@ def _section_class(name: str) -> Literal["fixed", "analysis", "operational", "te
         return "operational"
     return "text" if head == "about" else "analysis"
 
+
+# Stands for a section or field that one of two protocols doesn't have at all.
+_ABSENT = msgspec.UNSET
 
 # Sections whose members stand at the top of the file: their paths carry no section name.
 _TOP_LEVEL = frozenset(("identity", "design", "decision", "scoring"))
@@ -288,11 +292,10 @@ def _section_changes(name: str, old: object, new: object) -> Iterator[ChangedFie
 
 
 def _plain(part: object) -> object:
-    return None if part is None else msgspec.json.decode(_ENCODER.encode(part))
+    return _ABSENT if part is _ABSENT else msgspec.json.decode(_ENCODER.encode(part))
 
 
-_Difference = tuple[str, str | None, str | None]
-_ABSENT = msgspec.UNSET
+_Difference: TypeAlias = tuple[str, str | None, str | None]
 
 
 def _differences(path: str, old: object, new: object) -> Iterator[_Difference]:

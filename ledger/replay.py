@@ -1,6 +1,7 @@
 """The read-only verifier: walks a ledger once and reports every finding, with one word for all.
 
-Leaves the recomputation of numbers and the look at files to functions that are passed in, since they
+Leaves the recomputation of numbers and the look at files to functions that are passed in, since
+they
 need the engine; leaves exit codes to the command line.
 
 Levels:
@@ -161,6 +162,8 @@ def replay(
         walk.find("bytes", found.code, found.seq, found.where, found.expected, found.found)
     _walk_entries(walk, store)
     torn = store.torn()
+    if walk.tree.size == 0:
+        walk.find("bytes", "empty", None, "the ledger", "at least an `open`", "no entry")
     if torn is not None:
         walk.find(
             "bytes",
@@ -330,9 +333,9 @@ def _check_pointers(walk: _Walk, store: LogStore) -> None:
         for user, root in users:
             _wrong_basis(walk, user, f"a prefix of {tree.size} entries", f"{size} entries {root}")
     for subject, users in walk.leaves_due.items():
-        for user, leaf in users:
+        for user, wanted in users:
             where = f"entry {user}"
-            walk.find("rules", "wrong_reference", user, where, f"an entry {subject}", leaf)
+            walk.find("rules", "wrong_reference", user, where, f"an entry {subject}", wanted)
 
 
 def _report(walk: _Walk) -> ReplayReport:

@@ -4,10 +4,13 @@ Part of the fold (`fold.py`). Leaves scheduling to the engine: this module says 
 
 Rules:
 - A start fences every earlier session; attempts of a fenced session can only end as lost.
-- Attempts that ended in error or timeout count against `attempts.max`; lost and interrupted ones don't,
-  but three of them (one, if the arm isn't repeatable) use the slot up: else a kill is a free redraw.
+- Attempts that ended in error or timeout count against `attempts.max`; lost and interrupted ones
+  don't,
+  but three of them (one, if the arm isn't repeatable) use the slot up: else a kill is a free
+  redraw.
 - Five first tries of different slots in a row that end in error are a streak; only an outcome or a
-  timeout clears it. The next start excuses the last attempt of each of its slots, three times a slot.
+  timeout clears it. The next start excuses the last attempt of each of its slots, three times a
+  slot.
 - A cost that isn't reported is the reservation.
 """
 
@@ -167,7 +170,8 @@ def _check_place(known: Experiment, event: Attempt | Decision) -> tuple[Slots, i
 def _check_permission(state: State, known: Experiment) -> None:
     """Checks anchor and signatures that the protocol wants before outcomes."""
     rules = known.rules
-    assert rules is not None and known.freeze_seq is not None
+    assert rules is not None
+    assert known.freeze_seq is not None
     newest = max(known.freeze_seq, known.plan_seq)
     if rules.anchor != "none":
         require(
@@ -415,7 +419,8 @@ def _check_given_up(known: Experiment, event: Decision) -> None:
 def error_is_due(known: Experiment, position: int) -> bool:
     """Returns whether a slot that can't be tried again may be given up now.
 
-    It may once a later attempt of its arm ended otherwise than in error, or nothing else of the arm is
+    It may once a later attempt of its arm ended otherwise than in error, or nothing else of the
+    arm is
     left before the look; a failing streak holds it back.
     """
     slots = _slots(known)

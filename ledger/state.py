@@ -30,18 +30,18 @@ from .events import (
 from .slots import Slots
 
 __all__ = (
+    "LEDGER_WIDE",
+    "ONCE",
+    "PLACED",
+    "STREAK_MAX",
     "AmendNote",
     "ArmTally",
     "Experiment",
-    "LEDGER_WIDE",
     "LookTaken",
     "LostAttempt",
     "PlanColumns",
-    "ONCE",
-    "PLACED",
     "PlanReader",
     "ResultNote",
-    "STREAK_MAX",
     "Signature",
     "State",
     "due_look",
