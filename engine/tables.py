@@ -85,15 +85,14 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def _decoded(data: bytes, name: str) -> str:
     if data.startswith(_UTF16):
         raise _not_utf8(data, 0, "UTF-16", name)
+    if b"\0" in data:
+        raise _not_utf8(data, data.index(b"\0"), "UTF-16 without a mark", name)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # The mark is cut off before decoding, so the error counts from behind it.
         mark = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
         raise _not_utf8(data, error.start + mark, "Latin-1 or Windows-1252", name) from error
-    if "\0" in text:
-        raise _not_utf8(data, data.index(b"\0"), "UTF-16 without a mark", name)
-    return text
 
 
 def _not_utf8(data: bytes, offset: int, likely: str, name: str) -> ProtocolError:
