@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 CREATED := $(VENV)/.stamp-created
 RUNTIME := $(VENV)/.stamp-runtime
 TOOLS := $(VENV)/.stamp-tools
-PACKAGES := analysis engine examples ledger schemas cli.py py.typed
+PACKAGES := analysis engine examples ledger schemas verbs cli.py py.typed
 
 .PHONY: test demo check clean lock
 

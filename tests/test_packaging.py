@@ -31,6 +31,7 @@ SHIPPED = (
     "engine/*.py",
     "analysis/*.py",
     "schemas/__init__.py",
+    "verbs/*.py",
 )
 
 
