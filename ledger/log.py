@@ -15,33 +15,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from .canonical import decode_event, encode_event, event_id
 from .entry import Entry, build_entry, check_actor, check_entry, parse_entry
-from .errors import ConflictError, IntegrityError, LedgerError, StoreError
-from .events import (
-    Amend,
-    Anchor,
-    Close,
-    Event,
-    Head,
-    Invalidate,
-    Look,
-    Open,
-    Reanalysis,
-    Reference,
-    Result,
-    Settle,
-    Sign,
-    event_kind,
+from .errors import (
+    ConflictError,
+    IntegrityError,
+    LedgerError,
+    RefusedError,
+    StoreError,
+    TransitionError,
 )
+from .events import Event, Head, Open, event_kind
 from .fold import apply
 from .merkle import CompactRange, leaf_hash, root_of
+from .pointers import basis_of, check_pointers, reference_of
 from .port import LogStore, StoreFinding, StoreWriter, Tail, Torn
 from .projection import load_projection, save_projection
-from .state import PlanReader, State, is_taken, slot_text
+from .reading import find_event, read_events
+from .state import PlanReader, State, slot_text
 
 __all__ = (
     "Appended",
@@ -59,6 +54,8 @@ __all__ = (
     "utc_now",
 )
 
+ROOTS_KEPT = 64
+
 
 class Appended(NamedTuple):
     """Where an event stands; `fresh` is false when it stood there before."""
@@ -73,52 +70,23 @@ class Appended(NamedTuple):
 Request: TypeAlias = Event | Callable[[State], Event]
 
 
+class _Batch(NamedTuple):
+    """What one call appends, as it grows; `fresh` are the events that stand in `entries`."""
+
+    actor: str
+    ledger: str | None
+    entries: list[bytes]
+    leaves: list[bytes]
+    fresh: list[Appended]
+
+
 def utc_now() -> str:
     """Returns the wall clock in the form of an entry's time."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def basis_of(event: Event) -> Head | None:
-    """Returns the earlier head that an event names, if any."""
-    if isinstance(event, (Look, Result, Reanalysis, Anchor, Close)):
-        return event.basis
-    return None
-
-
-def reference_of(event: Event) -> Reference | None:
-    """Returns the earlier entry that an event names, if any."""
-    if isinstance(event, (Amend, Invalidate, Settle, Sign)):
-        return event.subject
-    return None
-
-
-def read_events(
-    store: LogStore, start: int = 0, stop: int | None = None
-) -> Iterator[tuple[Entry, Event]]:
-    """Yields entries with their events, each checked by its id.
-
-    Raises:
-        IntegrityError: An id isn't that of its event's bytes.
-    """
-    for data in store.read(start, stop):
-        entry = parse_entry(data)
-        if event_id(entry.event) != entry.id:
-            raise IntegrityError(
-                "the id isn't that of the event's bytes",
-                where=f"entry {entry.seq}",
-                expected=event_id(entry.event),
-                found=entry.id,
-                todo="ledger replay",
-            )
-        yield entry, decode_event(entry.event)
-
-
-def find_event(
-    store: LogStore, experiment: str, kind: str, *, position: int = 0, number: int = 0
-) -> Event | None:
-    """Returns the event that fills a slot, or None."""
-    data = store.find(experiment, position, kind, number)
-    return None if data is None else decode_event(parse_entry(data).event)
+def _slot(event: Event) -> tuple[str, int, str, int]:
+    return event.experiment, event.position, event_kind(event), event.number
 
 
 class Log:
@@ -154,24 +122,42 @@ class Log:
         self.refresh()
 
     def _load(self, rehash: bool) -> int:
-        """Takes over a cached projection if the ledger still holds its prefix; returns its size."""
+        """Takes over a cached projection of this ledger; returns its size, 0 for none.
+
+        Raises:
+            IntegrityError: The ledger no longer begins with what the projection saw.
+        """
         assert self._cache is not None
         projection = load_projection(self._cache)
-        size = projection.state.size if projection else 0
-        if projection is None or not size or self.store.tail().size < size:
+        first = next(iter(self.store.read(0, 1)), None)
+        if projection is None or first is None:
             return 0
-        last = next(iter(self.store.read(size - 1, size)), b"")
-        if leaf_hash(last) != projection.leaf:
+        state = projection.state
+        if not state.size or parse_entry(first).ledger != state.ledger:
             return 0
-        if rehash and root_of(self.store.leaves(0, size)) != projection.root:
+        self._check_prefix(state.size, projection.leaf, projection.root if rehash else None)
+        self.state, self._tree, self._leaf = state, projection.tree(), projection.leaf
+        return state.size
+
+    def _check_prefix(self, size: int, leaf: bytes, root: bytes | None) -> None:
+        """Checks that the ledger still begins with the prefix that was folded before."""
+        found = self.store.tail().size
+        if found < size:
+            raise IntegrityError(
+                "the ledger has lost entries since it was last read here",
+                expected=f"at least {size} entries",
+                found=f"{found} entries",
+                todo=f"ledger replay; where an older copy was put back, delete {self._cache}",
+            )
+        last = leaf_hash(next(iter(self.store.read(size - 1, size)), b""))
+        if last != leaf or (root is not None and root_of(self.store.leaves(0, size)) != root):
             raise IntegrityError(
                 "an entry has changed since this ledger was last read here",
                 where=f"entries 0 to {size - 1}",
-                expected=f"root {projection.root.hex()}",
+                expected=f"leaf {leaf.hex()}" if last != leaf else "the root seen then",
+                found=f"leaf {last.hex()}" if last != leaf else "another root",
                 todo="ledger replay names the entry",
             )
-        self.state, self._tree, self._leaf = projection.state, projection.tree(), projection.leaf
-        return size
 
     @property
     def ledger(self) -> str:
@@ -181,12 +167,22 @@ class Log:
     def head(self) -> Head:
         """Returns the size and root of what is folded."""
         root = self._tree.root()
-        self._roots[self._tree.size] = root
+        self._keep_root(self._tree.size, root)
         return Head(size=self._tree.size, root=root.hex())
 
     def refresh(self) -> int:
-        """Folds what others appended; returns how many entries that was."""
+        """Folds what others appended; returns how many entries that was.
+
+        Raises:
+            IntegrityError: The ledger lost or changed entries, or what was appended breaks a rule.
+            StoreError: This log met an error of its medium before.
+        """
+        self._require_usable()
         return self._catch_up(self.store.tail())
+
+    def _require_usable(self) -> None:
+        if self._broken:
+            raise StoreError("this log met an error of its medium", todo="open the ledger again")
 
     def _catch_up(self, tail: Tail) -> int:
         before = self.state.size
@@ -250,98 +246,90 @@ class Log:
         Raises:
             StoreError: The medium failed; nothing is known of the batch.
         """
-        if self._broken:
-            raise StoreError("this log met an error of its medium", todo="open the ledger again")
+        self._require_usable()
         check_actor(actor)
-        entries: list[bytes] = []
-        leaves: list[bytes] = []
+        batch = _Batch(actor, ledger, [], [], [])
         with self.store.writer() as writer:
             self._catch_up(writer.tail)
             self._broken = True
-            outcomes = [
-                self._append_one(request, actor, ledger, entries, leaves) for request in requests
-            ]
-            if entries:
-                writer.write(entries, leaves)
+            outcomes = [self._append_one(request, batch) for request in requests]
+            if batch.entries:
+                writer.write(batch.entries, batch.leaves)
             self._broken = False
         return outcomes
 
-    def _append_one(
-        self,
-        request: Request,
-        actor: str,
-        ledger: str | None,
-        entries: list[bytes],
-        leaves: list[bytes],
-    ) -> Appended | LedgerError:
+    def _append_one(self, request: Request, batch: _Batch) -> Appended | LedgerError:
         try:
             event = request(self.state) if callable(request) else request
             data = encode_event(event)
-            if is_taken(self.state, event):
-                return self._old_place(event, data, entries)
-            self._check_pointers(event, leaves)
-            name = ledger if isinstance(event, Open) and ledger else self.state.ledger
-            bytes_ = build_entry(
-                data,
-                ledger=name,
-                seq=self.state.size,
-                prev=self._leaf,
-                time=self.clock(),
-                actor=actor,
-                id=event_id(data),
-            )
-            leaf = self._advance(parse_entry(bytes_), event)
+            try:
+                return self._append_new(event, data, batch)
+            except (RefusedError, ConflictError):
+                # Only now is the medium asked: what the fold takes can't stand there already.
+                old = self._old_place(event, data, batch)
+                if old is None:
+                    raise
+                return old
         except StoreError as error:
-            if not isinstance(error, (ConflictError, IntegrityError)):
+            if not isinstance(error, ConflictError):
                 raise
             return error
         except LedgerError as error:
             return error
-        entries.append(bytes_)
-        leaves.append(leaf)
-        return Appended(self.state.size - 1, leaf, True, event)
 
-    def _old_place(self, event: Event, data: bytes, entries: Sequence[bytes]) -> Appended:
-        """Returns where the same event stands.
+    def _append_new(self, event: Event, data: bytes, batch: _Batch) -> Appended:
+        check_pointers(
+            event,
+            self._tree.size,
+            root_at=lambda size: self._root_at(size, batch.leaves),
+            leaf_at=lambda seq: self.leaf_at(seq, batch.leaves),
+        )
+        name = batch.ledger if isinstance(event, Open) and batch.ledger else self.state.ledger
+        if not name:
+            raise TransitionError(
+                "a ledger begins with `open`, which brings its id", todo="ledger register PROTOCOL"
+            )
+        entry = build_entry(
+            data,
+            ledger=name,
+            seq=self.state.size,
+            prev=self._leaf,
+            time=self.clock(),
+            actor=batch.actor,
+            id=event_id(data),
+        )
+        leaf = self._advance(parse_entry(entry), event)
+        place = Appended(self.state.size - 1, leaf, True, event)
+        batch.entries.append(entry)
+        batch.leaves.append(leaf)
+        batch.fresh.append(place)
+        return place
+
+    def _old_place(self, event: Event, data: bytes, batch: _Batch) -> Appended | None:
+        """Returns where the same event stands, None when its slot is free.
 
         Raises:
             ConflictError: The slot holds another one.
         """
-        slot = (event.experiment, event.position, event_kind(event), event.number)
+        slot = _slot(event)
         stored = self.store.find(*slot)
-        for entry in (parse_entry(one) for one in ([stored] if stored else entries)):
-            if entry.event == data:
-                return Appended(entry.seq, entry.leaf(), False, event)
-        raise ConflictError(
-            "the slot holds another event",
-            where=slot_text(event),
-            expected=parse_entry(stored).id if stored else "the event of this batch",
-            found=event_id(data),
-            todo="ledger log shows what stands there; one slot holds one event",
-        )
-
-    def _check_pointers(self, event: Event, leaves: Sequence[bytes]) -> None:
-        """Checks that what an event names lies in this ledger as it says."""
-        basis, subject = basis_of(event), reference_of(event)
-        if basis is not None and (
-            not 0 < basis.size <= self._tree.size or self.root_at(basis.size).hex() != basis.root
-        ):
+        if stored is not None:
+            entry = parse_entry(stored)
+            old, found = Appended(entry.seq, entry.leaf(), False, event), entry.event
+        else:
+            same = [one for one in batch.fresh if _slot(one.event) == slot]
+            if not same:
+                return None
+            old, found = same[0]._replace(fresh=False), encode_event(same[0].event)
+        if found != data:
             raise ConflictError(
-                "the basis isn't a prefix of this ledger",
+                "the slot holds another event",
                 where=slot_text(event),
-                expected=self.root_at(min(basis.size, self._tree.size)).hex(),
-                found=basis.root,
-                todo="compute it again from the present head",
+                expected=event_id(found),
+                found=event_id(data),
+                todo="ledger log shows what stands there; one slot holds one event",
             )
-        if subject is not None:
-            found = self.leaf_at(subject.seq, leaves)
-            if found is None or found.hex() != subject.leaf:
-                raise ConflictError(
-                    "the entry that is meant isn't in this ledger",
-                    where=f"entry {subject.seq}",
-                    expected=found.hex() if found else "no such entry",
-                    found=subject.leaf,
-                )
+        return old
 
     def leaf_at(self, seq: int, pending: Sequence[bytes] = ()) -> bytes | None:
         """Returns the leaf of an entry, or None when there is none."""
@@ -353,11 +341,22 @@ class Log:
 
     def root_at(self, size: int) -> bytes:
         """Returns the root of the first `size` entries."""
+        return self._root_at(size, ())
+
+    def _root_at(self, size: int, pending: Sequence[bytes]) -> bytes:
+        """Returns a root when the last leaves of the tree, `pending`, aren't in the store yet."""
         if size == self._tree.size:
             return self._tree.root()
         if size not in self._roots:
-            self._roots[size] = root_of(self.store.leaves(0, size))
+            stored = self.store.leaves(0, min(size, self._tree.size - len(pending)))
+            rest = pending[: max(0, size - self._tree.size + len(pending))]
+            self._keep_root(size, root_of(chain(stored, rest)))
         return self._roots[size]
+
+    def _keep_root(self, size: int, root: bytes) -> None:
+        self._roots[size] = root
+        while len(self._roots) > ROOTS_KEPT:
+            del self._roots[next(iter(self._roots))]
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[Entry, Event]]:
         """Yields entries with their events, each checked by its id."""
