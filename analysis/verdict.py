@@ -91,6 +91,7 @@ class Guards:
 
 
 _STRENGTH: Final[tuple[VerdictWord, ...]] = ("reject", "inconclusive", "equivalent", "adopt")
+_NOMINAL_P_MIN: Final = 1e-12
 _FLOORS: Final = Guards()
 _SPANS: Final = Verdict("inconclusive", "interval_spans")
 
@@ -154,10 +155,11 @@ def guard_findings(
             apply (continuous endpoints), or is not known yet (by design).
         zero_variance: the clusters' means are all equal.
         nominal_p: two-sided p that the look allows: no randomisation test over G clusters can
-            reach less than 2^(1-G).
+            reach less than 2^(1-G), and below 1e-12 a boundary has underflowed.
         guards: the registered floors.
     """
-    short = clusters < guards.min_clusters or 2.0 ** (1 - max(clusters, 1)) > nominal_p
+    reachable = max(2.0 ** (1 - max(clusters, 1)), _NOMINAL_P_MIN)
+    short = clusters < guards.min_clusters or reachable > nominal_p
     checks: tuple[tuple[Finding, bool], ...] = (
         ("few_clusters", short),
         ("low_df", df is not None and df < guards.min_df),
