@@ -42,14 +42,17 @@ LIBRARIES = {
     "analysis": ("numpy", "scipy.special"),
     "schemas": (),
     "engine": ("anyio", "msgspec"),
-    "verbs": ("click", "rich"),
-    "cli": ("click",),
+    "verbs": ("click", "msgspec", "rich"),
+    "cli": ("click", "msgspec"),
 }
 # Third-party packages that one module may import beyond those.
 LIBRARIES_OF_MODULE = {
     "ledger/checkpoint.py": ("cryptography",),
     "engine/protocol_file.py": ("ruamel.yaml",),
+    # The bridge from events to arrays and back.
+    "engine/arrays.py": ("numpy",),
     "engine/evaluate.py": ("numpy",),
+    "engine/slot_values.py": ("numpy",),
 }
 # Imported inside the function that needs it, since other functions of the package do without it.
 LATE = {"ledger": ("sqlite_utils",), "analysis": ("scipy",)}
