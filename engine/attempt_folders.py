@@ -1,0 +1,93 @@
+"""The folders of one attempt, and the files that an answer declares.
+
+Leaves who writes there to the drivers.
+
+Rules:
+- HOME, TMPDIR and OUT are new and empty for each attempt, and removed after it.
+- A declared artifact is a file inside OUT, no link; its name isn't stdout, stderr or answer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from fairtrial.ledger.errors import DriverError
+
+__all__ = ("OUTPUT_BYTES_MAX", "AttemptFolders", "attempt_folders", "read_artifacts")
+
+OUTPUT_BYTES_MAX = 64 * 2**20
+_OWN_NAMES = frozenset({"stdout", "stderr", "answer"})
+
+
+class AttemptFolders(NamedTuple):
+    """Where one attempt may write."""
+
+    home: Path
+    temporary: Path
+    out: Path
+
+
+@contextmanager
+def attempt_folders(out: Path | None) -> Generator[AttemptFolders]:
+    """Makes the folders of one attempt and removes them with all that is in them."""
+    root = Path(tempfile.mkdtemp(prefix="fairtrial-"))
+    try:
+        folders = AttemptFolders(root / "home", root / "tmp", out or root / "out")
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+        yield folders
+    finally:
+        _remove(root)
+
+
+def _remove(root: Path) -> None:
+    """Removes a tree, folders without the right to write in them included."""
+    for folder, _, _ in os.walk(root):
+        if not os.access(folder, os.W_OK | os.X_OK):
+            os.chmod(folder, 0o700)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def read_artifacts(out: Path, names: tuple[str, ...], bytes_max: int) -> dict[str, bytes] | None:
+    """Returns the bytes of declared files; None when they are more than may be kept.
+
+    Raises:
+        DriverError: A name is taken or leads out of the folder, or no such file is there.
+    """
+    files: dict[str, bytes] = {}
+    left = bytes_max
+    for name in names:
+        if name in _OWN_NAMES or name in files:
+            raise DriverError("an artifact's name is taken", where=name)
+        data = _read_inside(out, name, left)
+        if data is None:
+            return None
+        files[name] = data
+        left -= len(data)
+    return files
+
+
+def _read_inside(out: Path, name: str, bytes_max: int) -> bytes | None:
+    root = out.resolve()
+    path = root / name
+    # A link could name any file of the machine, and a pipe would never end.
+    if path.resolve() != path or not path.is_relative_to(root):
+        raise DriverError("an artifact lies outside of the OUT folder, or is a link", where=name)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise DriverError("an artifact is not a file", where=name)
+            data = file.read(bytes_max + 1)
+    except OSError as error:
+        raise DriverError(
+            "a declared artifact can't be read", where=name, found=error.strerror or ""
+        ) from error
+    return data if len(data) <= bytes_max else None
