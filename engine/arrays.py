@@ -1,0 +1,341 @@
+"""Outcomes become arrays: one number a unit and arm, paired, under the registered missing rules.
+
+Leaves what the arrays show to `estimates.py`, and which look may decide to `boundaries.py`.
+
+Rules (PROTOCOL-V1, section 6):
+- An outcome with status ok and no valid value (none, not finite, outside the type's range) counts
+  as `ungraded` for that endpoint.
+- `failure` is the worst value of the type, a number is that value, `value` the measured field; a
+  status with rule `value` and no valid measured value leaves its pair.
+- `exclude_pair` takes the unit out in both arms. `worst_case` gives two completions, all lost
+  values against the treatment and all for it. `refuse` takes the unit out and voids every verdict.
+- Several rules in one unit: the strictest of refuse, exclude_pair, worst_case; the rest are values.
+- `missing.replicates` n: a unit with n values in an arm is reduced over what it has. Reducer
+  `first` reads replicate 1 alone.
+- Units whose slots are not all settled are `not_run`: in no array, in no count of missing ones.
+- Nothing here depends on the order in which outcomes came.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtrial.analysis.grouping import FloatArray, IntArray
+from fairtrial.analysis.values import Undetermined
+from fairtrial.ledger.protocol import (
+    MISSING_STATUSES,
+    Comparison,
+    Endpoint,
+    MissingStatus,
+    Protocol,
+    missing_rule,
+)
+from fairtrial.ledger.slots import STATUSES
+
+from .outcomes import Outcomes
+from .plan import Plan
+from .slot_values import extremes, reduced, slot_values
+from .units import Units, population
+
+__all__ = (
+    "Completion",
+    "Frame",
+    "Pairs",
+    "build_frame",
+    "cluster_sizes_in_order",
+    "clusters_of_population",
+    "logged",
+    "pair_up",
+)
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
+
+# What a slot contributes; of several in one unit the largest counts.
+_VALUE, _WORST, _EXCLUDE, _REFUSE = 0, 1, 2, 3
+_INVALIDATED: Final = len(STATUSES) + 1
+_CODES: Final[Mapping[str, int]] = {
+    **{word: index + 1 for index, word in enumerate(STATUSES)},
+    "invalidated": _INVALIDATED,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Frame:
+    """A plan with its outcomes, indexed once for any number of endpoints and looks.
+
+    Attributes:
+        unit_of: plan index of each slot's unit; `arm_of`, `replicate_of` likewise.
+        status: `Outcomes.status` as an array.
+        cluster_of: code of each unit's cluster, in order of first appearance.
+    """
+
+    protocol: Protocol
+    plan: Plan
+    units: Units
+    outcomes: Outcomes
+    unit_of: IntArray
+    arm_of: IntArray
+    replicate_of: IntArray
+    status: ByteArray
+    cluster_of: IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Completion:
+    """One number a pair and arm, shape (n,)."""
+
+    control: FloatArray
+    treatment: FloatArray
+
+    @property
+    def differences(self) -> FloatArray:
+        """Treatment minus control."""
+        return self.treatment - self.control
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pairs:
+    """One endpoint of one comparison over the units up to a position.
+
+    Attributes:
+        units: plan index of each pair, rising, shape (n,).
+        clusters: cluster code of each pair, shape (n,).
+        completions: one, or two where worst-case values were filled in: all against the
+            treatment, then all for it.
+        planned: units of the endpoint's population that count, missing ones included.
+        excluded: plan index of each unit that left, rising.
+        refused: how many of them the protocol refuses to count.
+        lost: units, by arm, that are excluded or filled in because of that arm.
+        statuses: slots that didn't end as ok with a valid value, by arm and status.
+        lost_difference: treatment's lost units minus control's, one number a planned unit;
+            `planned_clusters` are their clusters.
+    """
+
+    units: IntArray
+    clusters: IntArray
+    completions: tuple[Completion, ...]
+    planned: int
+    excluded: IntArray
+    refused: int
+    lost: Mapping[str, int]
+    statuses: Mapping[str, Mapping[str, int]]
+    lost_difference: FloatArray
+    planned_clusters: IntArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Side:
+    """One arm: values per unit and completion, and what each unit contributes."""
+
+    worst: FloatArray
+    best: FloatArray
+    state: IntArray
+    statuses: Mapping[str, int]
+
+
+def build_frame(protocol: Protocol, plan: Plan, units: Units, outcomes: Outcomes) -> Frame:
+    """Indexes a plan and its outcomes."""
+    return Frame(
+        protocol=protocol,
+        plan=plan,
+        units=units,
+        outcomes=outcomes,
+        unit_of=np.frombuffer(plan.unit_of, dtype=np.uintc).astype(np.int64),
+        arm_of=np.frombuffer(plan.arm_of, dtype=np.ushort).astype(np.int64),
+        replicate_of=np.frombuffer(plan.replicate_of, dtype=np.uintc).astype(np.int64),
+        status=np.frombuffer(bytes(outcomes.status), dtype=np.uint8),
+        cluster_of=_cluster_codes(plan),
+    )
+
+
+def cluster_sizes_in_order(plan: Plan, units: Units, endpoint: Endpoint) -> IntArray:
+    """Returns the planned units of each cluster in an endpoint's population, in run order."""
+    codes = _cluster_codes(plan)
+    kept = codes[_members(plan, units, endpoint)]
+    return np.bincount(kept, minlength=int(codes.max()) + 1).astype(np.int64)
+
+
+def clusters_of_population(plan: Plan, units: Units, endpoint: Endpoint) -> tuple[str, ...]:
+    """Returns the cluster of each planned unit in an endpoint's population."""
+    inside = _members(plan, units, endpoint).tolist()
+    return tuple(name for name, kept in zip(plan.clusters, inside, strict=True) if kept)
+
+
+def pair_up(
+    frame: Frame,
+    comparison: Comparison,
+    endpoint: Endpoint,
+    *,
+    last: int,
+    invalidated: bool = False,
+    extreme: bool = False,
+) -> Pairs:
+    """Returns the pairs of one endpoint.
+
+    Args:
+        frame: plan and outcomes.
+        comparison: its arms.
+        endpoint: the endpoint.
+        last: last position that counts.
+        invalidated: outcomes declared invalid count as such; else with their old value.
+        extreme: every lost value is filled in both ways, whatever its rule, for the bounds.
+    """
+    inside = _settled_units(frame, comparison, last)
+    inside &= _members(frame.plan, frame.units, endpoint)
+    members = np.flatnonzero(inside)
+    values, valid = slot_values(frame.outcomes, endpoint)
+    status = _effective(frame, valid, invalidated)
+    read = _Reading(frame, endpoint, values, valid, status, members, extreme)
+    control, treatment = read.side(comparison.control), read.side(comparison.treatment)
+    state = np.maximum(control.state, treatment.state)
+    kept = state <= _WORST
+    completions = [Completion(control=control.best[kept], treatment=treatment.worst[kept])]
+    if bool(np.any(state[kept] == _WORST)):
+        favour = Completion(control=control.worst[kept], treatment=treatment.best[kept])
+        completions.append(favour)
+    gone = {comparison.control: control.state > 0, comparison.treatment: treatment.state > 0}
+    return Pairs(
+        units=members[kept],
+        clusters=frame.cluster_of[members[kept]],
+        completions=tuple(completions),
+        planned=int(members.size),
+        excluded=members[~kept],
+        refused=int(np.count_nonzero(state == _REFUSE)),
+        lost={arm: int(np.count_nonzero(each)) for arm, each in gone.items()},
+        statuses={comparison.control: control.statuses, comparison.treatment: treatment.statuses},
+        lost_difference=gone[comparison.treatment].astype(np.float64)
+        - gone[comparison.control].astype(np.float64),
+        planned_clusters=frame.cluster_of[members],
+    )
+
+
+def logged(pairs: Pairs) -> Pairs | Undetermined:
+    """Returns the pairs on the natural-log scale, or why there is no such scale."""
+    if any(np.any(c.control <= 0.0) or np.any(c.treatment <= 0.0) for c in pairs.completions):
+        return Undetermined("a value is 0 or negative, so ratios of geometric means don't exist")
+    return replace(
+        pairs,
+        completions=tuple(
+            Completion(control=_log(c.control), treatment=_log(c.treatment))
+            for c in pairs.completions
+        ),
+    )
+
+
+def _log(values: FloatArray) -> FloatArray:
+    # math.log rather than numpy's, whose vector code differs between processors.
+    return np.array([math.log(value) for value in values.tolist()], dtype=np.float64)
+
+
+def _cluster_codes(plan: Plan) -> IntArray:
+    codes: dict[str, int] = {}
+    return np.array([codes.setdefault(name, len(codes)) for name in plan.clusters], dtype=np.int64)
+
+
+def _members(plan: Plan, units: Units, endpoint: Endpoint) -> BoolArray:
+    """Returns which plan units are in an endpoint's population."""
+    if not endpoint.where:
+        return np.ones(len(plan.units), dtype=np.bool_)
+    kept = {units.ids[index] for index in population(units, endpoint.where)}
+    return np.array([unit in kept for unit in plan.units], dtype=np.bool_)
+
+
+def _settled_units(frame: Frame, comparison: Comparison, last: int) -> BoolArray:
+    """Returns which plan units have all their slots of both arms settled, up to a position."""
+    arms = [frame.plan.arms.index(arm) for arm in (comparison.control, comparison.treatment)]
+    wanted = np.isin(frame.arm_of, arms)
+    lost = wanted & (frame.status == 0)
+    lost[last:] = wanted[last:]
+    open_slots = np.bincount(frame.unit_of[lost], minlength=len(frame.plan.units))
+    return np.asarray(open_slots == 0)
+
+
+def _effective(frame: Frame, valid: BoolArray, invalidated: bool) -> ByteArray:
+    status = frame.status.copy()
+    status[(status == _CODES["ok"]) & ~valid] = _CODES["ungraded"]
+    if invalidated:
+        for position in frame.outcomes.invalidated:
+            status[position - 1] = _INVALIDATED
+    return status
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reading:
+    """Reads one arm after the other of an endpoint."""
+
+    frame: Frame
+    endpoint: Endpoint
+    values: FloatArray
+    valid: BoolArray
+    status: ByteArray
+    members: IntArray
+    extreme: bool
+
+    def side(self, arm: str) -> _Side:
+        """Returns the values of one arm, one number a unit."""
+        slots = self._slots(arm)
+        status, values = self.status[slots], self.values[slots]
+        state = np.where(self.valid[slots] & (status == _CODES["ok"]), _VALUE, _EXCLUDE)
+        for word in MISSING_STATUSES:
+            self._apply(word, status == _CODES[word], values, state)
+        if self.extreme:
+            state[state > _VALUE] = _WORST
+        values[state > _VALUE] = np.nan
+        low, high = extremes(self.endpoint)
+        needed = self._needed(slots.shape[1])
+        unit_state = _unit_states(state, needed)
+        filled = (state > _VALUE) & (unit_state == _WORST)[:, None]
+        return _Side(
+            worst=reduced(np.where(filled, low, values), self.endpoint),
+            best=reduced(np.where(filled, high, values), self.endpoint),
+            state=unit_state,
+            statuses=self._counts(status),
+        )
+
+    def _slots(self, arm: str) -> IntArray:
+        """Returns the slot of each (unit, replicate) that the reducer reads."""
+        frame, number = self.frame, self.frame.plan.arms.index(arm)
+        first = self.endpoint.reducer in (None, "first")
+        count = 1 if first else frame.protocol.arms[arm].repeats
+        own = np.flatnonzero((frame.arm_of == number) & (frame.replicate_of <= count))
+        table = np.empty((len(frame.plan.units), count), dtype=np.int64)
+        table[frame.unit_of[own], frame.replicate_of[own] - 1] = own
+        return table[self.members]
+
+    def _apply(
+        self, word: MissingStatus, mask: BoolArray, values: FloatArray, state: IntArray
+    ) -> None:
+        rule = missing_rule(self.frame.protocol, self.endpoint, word)
+        if isinstance(rule, float):
+            values[mask], state[mask] = rule, _VALUE
+        elif rule == "failure":
+            values[mask], state[mask] = extremes(self.endpoint)[0], _VALUE
+        elif rule == "value":
+            state[mask & np.isfinite(values)] = _VALUE
+        else:
+            strict = {"worst_case": _WORST, "exclude_pair": _EXCLUDE, "refuse": _REFUSE}
+            state[mask] = strict[rule]
+
+    def _needed(self, count: int) -> int:
+        wanted = self.frame.protocol.missing.replicates
+        return count if wanted == "all" else min(wanted, count)
+
+    def _counts(self, status: ByteArray) -> dict[str, int]:
+        counts = np.bincount(status.ravel(), minlength=_INVALIDATED + 1).tolist()
+        words = sorted(_CODES.items())
+        return {word: counts[code] for word, code in words if word != "ok" and counts[code]}
+
+
+def _unit_states(state: IntArray, needed: int) -> IntArray:
+    """Returns what each unit contributes: the strictest rule of its lost replicates."""
+    values = np.count_nonzero(state == _VALUE, axis=1)
+    strictest = state.max(axis=1)
+    enough = (values >= needed) & (strictest < _REFUSE)
+    return np.where(enough, _VALUE, strictest)

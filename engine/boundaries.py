@@ -1,0 +1,241 @@
+"""Which endpoints are tested, at what alpha, and the boundary of each look. Pure.
+
+Leaves the look table of the freeze to `look_table.py`, and what the data say to `evaluate.py`.
+
+Rules (PROTOCOL-V1, section 7.2):
+- Tested are the primaries, the harm endpoints and the endpoint of the saving; no other decides.
+- A comparison has its share of alpha. `primaries: any` shares it equally among the primaries; `all`
+  and `ordered` test each at the whole. Harm has its own alpha, shared over harm endpoints.
+- The fraction of a look is fixed by the planned cluster sizes of the endpoint's population.
+- A look is eligible by design when the guards hold for its planned clusters, 2^(1-G) is at most its
+  nominal p, that p is at least 1e-12, and a later look brings new information or it is the last.
+- A look that isn't eligible spends nothing; the next eligible one spends it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final, Literal
+
+from fairtrial.analysis.distributions import normal_sf
+from fairtrial.analysis.grouping import IntArray
+from fairtrial.analysis.paired import satterthwaite_df
+from fairtrial.analysis.sequential import information_fractions, spending_boundary
+from fairtrial.analysis.values import Undetermined
+from fairtrial.analysis.verdict import Guards, guard_findings
+from fairtrial.ledger.events import LookTest
+from fairtrial.ledger.protocol import Comparison, Endpoint, Protocol
+
+from .arrays import cluster_sizes_in_order
+from .plan import LookCut, Plan
+from .units import Units
+
+__all__ = (
+    "NOMINAL_P_MIN",
+    "Nominal",
+    "Test",
+    "discordance_counts",
+    "guards_of",
+    "look_tests",
+    "margin_on",
+    "nominal",
+    "tests_of",
+    "uses_t",
+)
+
+NOMINAL_P_MIN: Final = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Test:
+    """One endpoint of one comparison that takes part in the verdict.
+
+    Attributes:
+        comparison: whose arms.
+        endpoint: which endpoint.
+        role: what it is tested for; `saving` is the endpoint of `decision.saving`.
+        alpha: two-sided error over all looks.
+    """
+
+    comparison: Comparison
+    endpoint: Endpoint
+    role: Literal["primary", "harm", "saving"]
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True)
+class Nominal:
+    """The boundary of one look: its two-sided p, and z where that isn't infinite."""
+
+    p: float
+    z: float | None
+
+
+def tests_of(protocol: Protocol) -> tuple[Test, ...]:
+    """Returns all tests, comparisons in their order, endpoints in the order of the file."""
+    return tuple(
+        Test(
+            comparison=comparison,
+            endpoint=endpoint,
+            role=role,
+            alpha=_share(protocol, comparison) * _alpha(protocol, role),
+        )
+        for comparison in protocol.analysis.comparisons
+        for endpoint in protocol.endpoints
+        if (role := _role(protocol, endpoint)) is not None
+    )
+
+
+def nominal(
+    test: Test,
+    protocol: Protocol,
+    number: int,
+    fraction: float,
+    *,
+    history: Sequence[float] = (),
+    spend_all: bool = False,
+) -> Nominal:
+    """Returns the boundary of a look.
+
+    Args:
+        test: whose alpha.
+        protocol: how alpha is spent.
+        number: number of the look, from 1; an explicit boundary is read by it.
+        fraction: information fraction of the look.
+        history: fractions of the eligible looks before, rising.
+        spend_all: nothing comes after this look, so it spends what is left.
+    """
+    looks, sides = protocol.looks, protocol.analysis.sides
+    if looks.boundary is not None:
+        z = looks.boundary[number - 1]
+        return Nominal(2.0 * normal_sf(z), z)
+    assert looks.spending is not None, "looks at any time passed the protocol file"
+    boundary = spending_boundary(
+        (*history, fraction),
+        alpha=test.alpha if sides == 2 else test.alpha / 2.0,
+        sides=sides,
+        spending=looks.spending,
+        parameter=looks.parameter,
+        spend_all_at_last=spend_all,
+    )
+    z, p = boundary.critical_values[-1], boundary.nominal_p[-1]
+    return Nominal(p, None if p == 0.0 else z)
+
+
+def look_tests(
+    protocol: Protocol, plan: Plan, units: Units, test: Test, cuts: Sequence[LookCut]
+) -> tuple[LookTest, ...]:
+    """Returns the boundary of a test at each look, as known before any outcome."""
+    sizes = cluster_sizes_in_order(plan, units, test.endpoint)
+    counted = list(accumulate(int(size > 0) for size in sizes.tolist()))
+    ends = [counted[cut.clusters - 1] for cut in cuts]
+    sizes = sizes[sizes > 0]
+    fractions = _fractions(protocol, sizes, ends)
+    history: list[float] = []
+    found: list[LookTest] = []
+    for index, (end, fraction) in enumerate(zip(ends, fractions, strict=True)):
+        boundary = Nominal(0.0, None)
+        if end:
+            boundary = nominal(test, protocol, index + 1, fraction, history=tuple(history))
+        df = _design_df(protocol, sizes[:end])
+        reasons = guard_findings(
+            clusters=end,
+            df=df if uses_t(protocol, test.endpoint) else None,
+            discordant_clusters=end if discordance_counts(test.endpoint) else None,
+            nominal_p=boundary.p,
+            guards=guards_of(protocol),
+        )
+        more = index + 1 == len(ends) or ends[index + 1] > end
+        eligible = not reasons and boundary.p >= NOMINAL_P_MIN and more
+        if eligible:
+            history.append(fraction)
+        found.append(
+            LookTest(
+                comparison=test.comparison.name,
+                endpoint=test.endpoint.name,
+                fraction=fraction,
+                df=df,
+                nominal_p=boundary.p,
+                z=boundary.z,
+                eligible=eligible,
+            )
+        )
+    return tuple(found)
+
+
+def guards_of(protocol: Protocol) -> Guards:
+    """Returns the registered guards as the analysis takes them."""
+    guards = protocol.decision.guards
+    return Guards(
+        min_clusters=guards.min_clusters,
+        min_df=guards.min_df,
+        min_discordant_clusters=guards.min_discordant_clusters,
+    )
+
+
+def discordance_counts(endpoint: Endpoint) -> bool:
+    """Returns whether an endpoint needs clusters in which the arms differ."""
+    return endpoint.type in ("binary", "bounded")
+
+
+def margin_on(endpoint: Endpoint, margin: float) -> float:
+    """Returns a margin on the scale of the analysis: on the log scale it is a share of the ratio.
+
+    A margin of 0.05 on the log scale means the ratio 1.05, log 1.05 on either side of no change.
+    """
+    return math.log1p(margin) if endpoint.scale == "log" else margin
+
+
+def uses_t(protocol: Protocol, endpoint: Endpoint) -> bool:
+    """Returns whether the degrees of freedom matter: not for Tango's z on single units."""
+    return protocol.units.cluster is not None or endpoint.type != "binary"
+
+
+def _role(protocol: Protocol, endpoint: Endpoint) -> Literal["primary", "harm", "saving"] | None:
+    saving = protocol.decision.saving
+    if endpoint.role != "secondary":
+        return endpoint.role
+    return "saving" if saving is not None and saving.endpoint == endpoint.name else None
+
+
+def _share(protocol: Protocol, comparison: Comparison) -> float:
+    if comparison.share == "holm":
+        return 1.0 / len(protocol.analysis.comparisons)
+    return comparison.share
+
+
+def _alpha(protocol: Protocol, role: Literal["primary", "harm", "saving"]) -> float:
+    roles = [endpoint.role for endpoint in protocol.endpoints]
+    if role == "harm":
+        assert protocol.decision.harm is not None, "a harm endpoint without its alpha"
+        return protocol.decision.harm.alpha / roles.count("harm")
+    if role == "primary" and protocol.decision.primaries == "any":
+        return protocol.analysis.alpha / roles.count("primary")
+    return protocol.analysis.alpha
+
+
+def _fractions(protocol: Protocol, sizes: IntArray, ends: Sequence[int]) -> tuple[float, ...]:
+    """Returns the fraction of each look, 0 where the population has no unit yet.
+
+    Looks that end with the same cluster of the population share theirs.
+    """
+    distinct = sorted(set(ends) - {0})
+    if not distinct:
+        return (0.0,) * len(ends)
+    shares = information_fractions(
+        sizes, distinct, icc=protocol.looks.icc or 0.0, estimand=protocol.analysis.estimand
+    )
+    by_end = {0: 0.0, **dict(zip(distinct, shares, strict=True))}
+    return tuple(by_end[end] for end in ends)
+
+
+def _design_df(protocol: Protocol, sizes: IntArray) -> float | None:
+    if protocol.analysis.estimand == "cluster_weighted":
+        return float(sizes.size - 1) if sizes.size > 1 else None
+    if not sizes.size:
+        return None
+    df = satterthwaite_df(sizes)
+    return None if isinstance(df, Undetermined) else df

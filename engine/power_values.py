@@ -1,0 +1,201 @@
+"""What the power check says of a plan: its values, and the assessment of one endpoint. Pure.
+
+Leaves the formula to `analysis/power.py`, and which findings refuse a freeze to `look_table.py`.
+
+Rules:
+- Every value can be written as JSON; a number that doesn't exist is null.
+- An effect is turned so that positive means that the treatment is better; for superiority its sign
+  doesn't matter.
+- The icc is that of `power.assume`, else that of the looks, else 0 where units are single; without
+  any of them nothing is assumed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from fairtrial.analysis.power import Assumption, power_report
+from fairtrial.analysis.power import Plan as LastLook
+from fairtrial.analysis.power import PowerReport as Assessment
+from fairtrial.analysis.values import Undetermined
+from fairtrial.analysis.verdict import Finding as Guard
+from fairtrial.analysis.verdict import Rule
+from fairtrial.ledger.events import LookTest
+from fairtrial.ledger.protocol import Endpoint, Protocol
+
+from .arrays import cluster_sizes_in_order
+from .boundaries import Test, discordance_counts, guards_of, margin_on
+from .plan import Plan
+from .units import Units
+
+__all__ = (
+    "EndpointPower",
+    "Finding",
+    "LookFacts",
+    "PowerCell",
+    "PowerReport",
+    "assess",
+    "rules_of",
+)
+
+
+Finding: TypeAlias = Literal["no_verdict_possible", "impossible", "underpowered", "not_assessed"]
+
+
+class _Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of the values that the power blob holds."""
+
+
+class LookFacts(_Report, frozen=True, kw_only=True):
+    """Where a look really falls.
+
+    Attributes:
+        number: from 1.
+        planned: the share of clusters that the protocol asks for.
+        last: last position; `clusters`, `units` up to there.
+        fraction: information fraction of the first test.
+        eligible: every test of the look may decide, by design.
+    """
+
+    number: int
+    planned: float
+    last: int
+    clusters: int
+    units: int
+    fraction: float
+    eligible: bool
+
+
+class PowerCell(_Report, frozen=True, kw_only=True):
+    """One cell of the table that is shown where nothing is assumed; null: there is no number."""
+
+    discordance: float
+    icc: float
+    power: float | None
+    smallest_difference: float | None
+
+
+class EndpointPower(_Report, frozen=True, kw_only=True):
+    """What the last look can find on one primary endpoint of one comparison.
+
+    Attributes:
+        findings: see `PowerReport`.
+        guards: why the last look can reach no verdict, whatever the outcomes are.
+        power: probability that the rule concludes as intended, under the assumption.
+        smallest_difference: found with the target power, under the assumption.
+        best_power: power under the most favourable assumption.
+        table: power where nothing is assumed.
+    """
+
+    comparison: str
+    endpoint: str
+    findings: tuple[str, ...]
+    guards: tuple[Guard, ...]
+    power: float | None
+    smallest_difference: float | None
+    best_power: float | None
+    table: tuple[PowerCell, ...]
+
+
+class PowerReport(_Report, frozen=True, kw_only=True):
+    """What is known about a plan before it runs.
+
+    Attributes:
+        findings: of the whole plan, in the order of `power.accept`.
+        refused: findings that refuse the freeze, each with its sentence.
+        accepted: findings with the reason that the protocol gives.
+        warnings: sentences for whoever reads `check`.
+        effect: the registered difference; `target` the power wanted for it.
+        power: of the gate comparison's first primary; `smallest_difference` likewise.
+        looks: where the looks fall.
+        endpoints: one for each comparison and primary endpoint.
+    """
+
+    findings: tuple[str, ...]
+    refused: dict[str, str]
+    accepted: dict[str, str]
+    warnings: tuple[str, ...]
+    effect: float | None
+    target: float
+    power: float | None
+    smallest_difference: float | None
+    looks: tuple[LookFacts, ...]
+    endpoints: tuple[EndpointPower, ...]
+
+
+def assess(
+    protocol: Protocol, plan: Plan, units: Units, test: Test, last: LookTest
+) -> EndpointPower:
+    """Returns what the last look can find on a primary endpoint."""
+    sizes = cluster_sizes_in_order(plan, units, test.endpoint)
+    look = LastLook(
+        sizes=sizes[sizes > 0],
+        estimand=protocol.analysis.estimand,
+        nominal_p=last.nominal_p,
+        rule=rules_of(protocol)[0],
+        margin=margin_on(test.endpoint, protocol.decision.margin or 0.0),
+        target=protocol.power.target,
+        binary=test.endpoint.type == "binary",
+        discordance_guard=discordance_counts(test.endpoint),
+        guards=guards_of(protocol),
+    )
+    found = power_report(_effect(protocol, test.endpoint), look, _assumption(protocol))
+    names = list(found.findings)
+    if not last.eligible and "no_verdict_possible" not in names:
+        names.insert(0, "no_verdict_possible")
+    return EndpointPower(
+        comparison=test.comparison.name,
+        endpoint=test.endpoint.name,
+        findings=tuple(names),
+        guards=found.guards,
+        power=_number(found.power),
+        smallest_difference=_number(found.mde),
+        best_power=_number(found.best_power),
+        table=_cells(found),
+    )
+
+
+def _number(value: float | Undetermined) -> float | None:
+    return None if isinstance(value, Undetermined) else value
+
+
+def _cells(found: Assessment) -> tuple[PowerCell, ...]:
+    return tuple(
+        PowerCell(
+            discordance=row.discordance,
+            icc=row.icc,
+            power=_number(row.power),
+            smallest_difference=_number(row.mde),
+        )
+        for row in found.table
+    )
+
+
+def rules_of(protocol: Protocol) -> tuple[Rule, ...]:
+    """Returns the registered rules of a comparison, in order."""
+    rules = tuple(rule for rule in protocol.decision.rule if rule != "precision_bound")
+    assert rules, "kind decision_rule isn't computed by this version"
+    return rules
+
+
+def _effect(protocol: Protocol, endpoint: Endpoint) -> float | None:
+    """Returns the registered effect, positive when the treatment is better."""
+    effect = protocol.power.effect
+    if effect is None or rules_of(protocol)[0] == "superiority":
+        return None if effect is None else abs(effect)
+    return effect if endpoint.better == "higher" else -effect
+
+
+def _assumption(protocol: Protocol) -> Assumption | None:
+    assume = protocol.power.assume
+    icc = protocol.looks.icc if assume.icc is None else assume.icc
+    if icc is None and protocol.units.cluster is None:
+        icc = 0.0
+    if icc is None:
+        return None
+    missing = assume.missing or 0.0
+    if assume.discordance is not None:
+        return Assumption.of_discordance(assume.discordance, icc=icc, missing=missing)
+    return None if assume.sd is None else Assumption(sd=assume.sd, icc=icc, missing=missing)

@@ -1,0 +1,135 @@
+"""One number a slot, and the replicates of a unit to one number. Pure.
+
+Leaves statuses and missing rules to `arrays.py`.
+
+Rules:
+- Money comes from integers of nano-USD, durations from milliseconds.
+- An answer that was too long for its event is not among the registered positive ones.
+- Replicates are added in their order, so a mean has the same bits on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fairtrial.analysis.grouping import FloatArray, IntArray
+from fairtrial.ledger.protocol import Endpoint, Reducer, score_name
+
+from .outcomes import Outcomes
+
+__all__ = ("extremes", "reduced", "slot_values")
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+def slot_values(outcomes: Outcomes, endpoint: Endpoint) -> tuple[FloatArray, BoolArray]:
+    """Returns the endpoint's field of every slot, NaN without a valid value, and which are valid.
+
+    Valid is a finite number within the type's range, whatever the status of the slot.
+    """
+    values = _field(outcomes, endpoint)
+    valid = np.isfinite(values)
+    if endpoint.type == "binary":
+        valid &= (values == 0.0) | (values == 1.0)
+    if endpoint.bounds is not None:
+        low, high = endpoint.bounds
+        valid &= (values >= low) & (values <= high)
+    return np.where(valid, values, np.nan), valid
+
+
+def extremes(endpoint: Endpoint) -> tuple[float, float]:
+    """Returns the worst and the best value that an endpoint can take; NaN where it has none."""
+    low, high = endpoint.bounds or (math.nan, math.nan)
+    if endpoint.type == "binary":
+        low, high = 0.0, 1.0
+    return (low, high) if endpoint.better == "higher" else (high, low)
+
+
+def reduced(values: FloatArray, endpoint: Endpoint) -> FloatArray:
+    """Returns one number a unit.
+
+    Args:
+        values: one row a unit, one column a replicate, NaN where it has no value.
+        endpoint: names the reducer; without one the first replicate stands for the unit.
+    """
+    return _REDUCERS[endpoint.reducer or "first"](values, endpoint.k or 0)
+
+
+def _field(outcomes: Outcomes, endpoint: Endpoint) -> FloatArray:
+    name = endpoint.value
+    if name == "answer":
+        return _answers(outcomes, endpoint)
+    if name == "tokens":
+        columns = [np.array(column, dtype=np.int64) for column in outcomes.tokens.values()]
+        return _token_sums(columns, outcomes.slot_count)
+    if name in ("usd", "usd_incurred"):
+        column = outcomes.cost_nanousd if name == "usd" else outcomes.incurred_nanousd
+        return _scaled(np.array(column, dtype=np.int64), 1e9)
+    if name == "duration_seconds":
+        return _scaled(np.array(outcomes.duration_ms, dtype=np.int64), 1e3)
+    score = outcomes.scores.get(score_name(name) or name)
+    if score is None:
+        return np.full(outcomes.slot_count, np.nan)
+    given = np.frombuffer(bytes(score.given), dtype=np.uint8)
+    return np.where(given == 2, np.array(score.values, dtype=np.float64), np.nan)
+
+
+def _scaled(column: IntArray, divisor: float) -> FloatArray:
+    return np.where(column < 0, np.nan, column / divisor)
+
+
+def _token_sums(columns: list[IntArray], slots: int) -> FloatArray:
+    total, known = np.zeros(slots, dtype=np.int64), np.zeros(slots, dtype=np.bool_)
+    for column in columns:
+        total += np.maximum(column, 0)
+        known |= column >= 0
+    return np.where(known, total.astype(np.float64), np.nan)
+
+
+def _answers(outcomes: Outcomes, endpoint: Endpoint) -> FloatArray:
+    positive = frozenset(endpoint.positive or ())
+    values = [math.nan if text is None else float(text in positive) for text in outcomes.answers]
+    for position in outcomes.long_answers:
+        values[position - 1] = 0.0
+    return np.array(values, dtype=np.float64)
+
+
+def _count(values: FloatArray) -> IntArray:
+    return np.asarray(np.count_nonzero(np.isfinite(values), axis=1), dtype=np.int64)
+
+
+def _total(values: FloatArray) -> FloatArray:
+    # Column by column: the order of additions is that of the replicates on every machine.
+    total = np.zeros(values.shape[0])
+    for column in range(values.shape[1]):
+        total = total + np.where(np.isfinite(values[:, column]), values[:, column], 0.0)
+    return total
+
+
+def _mean(values: FloatArray, k: int) -> FloatArray:
+    return _total(values) / np.maximum(_count(values), 1)
+
+
+def _median(values: FloatArray, k: int) -> FloatArray:
+    ordered, count = np.sort(values, axis=1), np.maximum(_count(values), 1)
+    rows = np.arange(values.shape[0])
+    middle = ordered[rows, (count - 1) // 2] + ordered[rows, count // 2]
+    return np.asarray(middle / 2.0, dtype=np.float64)
+
+
+_Reduce: TypeAlias = Callable[[FloatArray, int], FloatArray]
+
+_REDUCERS: Final[Mapping[Reducer, _Reduce]] = {
+    "first": lambda values, k: values[:, 0],
+    "mean": _mean,
+    "median": _median,
+    "majority": lambda values, k: (2.0 * _total(values) > _count(values)).astype(np.float64),
+    "any": lambda values, k: (_total(values) > 0.0).astype(np.float64),
+    "all": lambda values, k: (_total(values) >= _count(values)).astype(np.float64),
+    "at_least": lambda values, k: (_total(values) >= k).astype(np.float64),
+}
