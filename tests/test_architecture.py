@@ -51,8 +51,6 @@ LIBRARIES_OF_MODULE = {
     "engine/protocol_file.py": ("ruamel.yaml",),
     # The bridge from events to arrays and back.
     "engine/arrays.py": ("numpy",),
-    "engine/arrays.py": ("numpy",),
-    "engine/slot_values.py": ("numpy",),
     "engine/slot_values.py": ("numpy",),
 }
 # Imported inside the function that needs it, since other functions of the package do without it.
