@@ -1,4 +1,4 @@
-"""Runs or resumes an experiment: checks first, then a session of its own, then a stop with its reason.
+"""Runs or resumes an experiment: checks first, then a session, then a stop with its reason.
 
 Leaves attempts, retries, ceilings and signals to `executor.py`; looks to `concluding.py`.
 
