@@ -1,1 +1,198 @@
-"""The command `ledger`."""
+"""The command `ledger`: which verbs there are, and which exit code an ending or an error has.
+
+Leaves each verb to its module in `verbs/`, which is imported when the verb is used.
+
+Rules:
+- `EXIT_CODES` is the only place that knows exit codes; verbs return words, errors have classes.
+- An error goes to stderr in its own words; with `--json` an object with its parts goes to stdout.
+- An exception that is no `LedgerError` is a bug of ours: one line, exit code 1, `--traceback` for more.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("EXIT_CODES", "VERBS", "ledger", "main")
+
+VERBS: dict[str, dict[str, str]] = {
+    "The working day": {
+        "init": "Write a commented protocol, units and an agent to start from.",
+        "check": "Say whether a plan is sound, where its looks fall, what it can find.",
+        "try": "Make one attempt on a pilot unit; nothing is recorded.",
+        "register": "Put a protocol on record and freeze its units.",
+        "freeze": "Fix units, run order and looks of a registered protocol.",
+        "run": "Run what is pending and take the looks; the same command resumes.",
+        "status": "Show what is settled, what it has cost and what comes next.",
+        "look": "Show a look (planned interim analysis); take it when it is due.",
+        "result": "Show the verdict; end the experiment when that is due.",
+    },
+    "The record": {
+        "log": "Print the entries of a ledger.",
+        "show": "Print one entry, or the registered protocol.",
+        "replay": "Verify a ledger: bytes, rules, numbers, files, receipts.",
+        "amend": "Put a change of the protocol on record, with its reason.",
+        "settle": "Correct the cost of a lost attempt.",
+        "invalidate": "Declare an outcome invalid; its value stays on record.",
+        "withdraw": "End an experiment without a result.",
+    },
+    "The craft": {
+        "compare": "Compare two arms in a table of outcomes; nothing is written.",
+        "demo": "Run two real comparisons, then catch a tampered copy.",
+    },
+    "The neighbours": {
+        "import": "Take over a whole ledger from another file.",
+        "export": "Copy a ledger into another file; .jsonl or .db picks the store.",
+        "schema": "Print the JSON Schema of a kind of event.",
+    },
+}
+
+# How a verb ended, or the class of the error that ended it.
+EXIT_CODES = {
+    "done": 0,
+    "unexpected": 1,
+    "UsageError": 2,
+    "LedgerError": 3,
+    "ProtocolError": 3,
+    "RefusedError": 3,
+    "ConflictError": 3,
+    "DriverError": 3,
+    "unfinished": 4,
+    "gate_reject": 5,
+    "gate_other": 6,
+    "BusyError": 7,
+    "StoreError": 8,
+    "not_as_required": 10,
+    "TornError": 11,
+    "torn": 11,
+    "IntegrityError": 12,
+    "corrupt": 12,
+    "forked": 13,
+    "rolled_back": 14,
+    "numbers_differ": 15,
+    "files_differ": 16,
+    "NewerError": 17,
+    "newer": 17,
+    "interrupted": 130,
+    "terminated": 143,
+}
+
+
+class VerbGroup(click.Group):
+    """A group whose verbs are known by a table and imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Returns all verbs in the order of the help."""
+        return [name for section in VERBS.values() for name in section]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports a verb; None when there is no such verb."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command = importlib.import_module(f"fairtrial.verbs.do_{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the verbs by section, from the table alone."""
+        for title, verbs in VERBS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(verbs.items()), col_spacing=3)
+
+
+@click.group(cls=VerbGroup, subcommand_metavar="VERB [OPTIONS] [ARGUMENTS]...")
+@click.version_option(package_name="fairtrial", prog_name="fairtrial")
+def ledger() -> None:
+    """Runs A/B evaluations that can stand in front of an auditor.
+
+    A plan is registered before anyone sees an answer, every outcome is an entry in an append-only
+    ledger, and whoever holds the ledger can replay it to the same verdict. Begin with `ledger init`
+    or `ledger demo`; each verb has --help with an example, and --json.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command line and exits with the code of what happened."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_run(words))
+
+
+def _run(words: list[str]) -> int:
+    try:
+        ending = ledger.main(args=words, prog_name=_program(), standalone_mode=False)
+    except click.ClickException as error:
+        return _report_usage(error, words)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        return EXIT_CODES["interrupted"]
+    except Exception as error:
+        if "--traceback" in words:
+            raise
+        return _report(error, words)
+    # `--help` and `--version` end with click's own code.
+    return ending if isinstance(ending, int) else EXIT_CODES[ending or "done"]
+
+
+def _program() -> str:
+    """Returns the name that was typed, so that help shows what works here."""
+    name = sys.argv[0].replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+    return name if name in ("ledger", "fairtrial") else "ledger"
+
+
+def _report_usage(error: click.ClickException, words: list[str]) -> int:
+    if "--json" in words:
+        _print_json({"class": "UsageError", "what": error.format_message()})
+    error.show()
+    return EXIT_CODES["UsageError"]
+
+
+def _report(error: Exception, words: list[str]) -> int:
+    from fairtrial.ledger.errors import LedgerError, ProtocolError
+
+    if not isinstance(error, LedgerError):
+        return _report_unexpected(error, words)
+    name = next(c.__name__ for c in type(error).__mro__ if c.__name__ in EXIT_CODES)
+    if "--json" in words:
+        parts = {
+            key: getattr(error, key) for key in ("what", "where", "expected", "found", "todo")
+        }
+        if isinstance(error, ProtocolError):
+            parts["problems"] = [_plain(problem) for problem in error.problems]
+        _print_json({"class": type(error).__name__, **parts})
+    click.echo(str(error), err=True)
+    return EXIT_CODES[name]
+
+
+def _report_unexpected(error: Exception, words: list[str]) -> int:
+    what = f"{type(error).__name__}: {error}"
+    if "--json" in words:
+        _print_json({"class": "unexpected", "what": what})
+    click.echo(
+        f"unexpected error, a bug of ours: {what}\n"
+        "  do        run it again with --traceback and report what it prints",
+        err=True,
+    )
+    return EXIT_CODES["unexpected"]
+
+
+def _plain(value: Any) -> object:
+    import msgspec
+
+    return msgspec.to_builtins(value)
+
+
+def _print_json(error: dict[str, Any]) -> None:
+    import json
+
+    empty = {"what": "", "where": "", "expected": "", "found": "", "todo": ""}
+    click.echo(json.dumps({"v": 1, "error": {"class": error["class"], **empty, **error}}))
+
+
+if __name__ == "__main__":
+    main()

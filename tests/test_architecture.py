@@ -33,7 +33,14 @@ LAYERS = {
     "analysis": (),
     "schemas": (),
     "engine": ("ledger", "analysis", "schemas"),
-    "verbs": ("engine", "ledger.errors", "examples.demo", "schemas"),
+    "verbs": (
+        "engine",
+        "ledger.errors",
+        "ledger.events",
+        "ledger.replay",
+        "examples.demo",
+        "schemas",
+    ),
     "cli": ("ledger.errors", "verbs"),
 }
 # Third-party packages that all modules of a package may import.
@@ -49,6 +56,7 @@ LIBRARIES = {
 LIBRARIES_OF_MODULE = {
     "ledger/checkpoint.py": ("cryptography",),
     "engine/protocol_file.py": ("ruamel.yaml",),
+    "engine/protocol_edit.py": ("ruamel.yaml",),
     # The bridge from events to arrays and back.
     "engine/arrays.py": ("numpy",),
     "engine/slot_values.py": ("numpy",),

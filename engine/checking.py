@@ -1,0 +1,193 @@
+"""Everything that is wrong with a plan before it is on record, at once; and what would stand.
+
+Leaves each check to the module that knows the thing; writes nothing.
+
+Rules:
+- A fault of one part doesn't hide the faults of the others: all are reported together.
+- What keeps a run from beginning on this machine (an unset variable) is no fault of the plan: it is
+  listed apart.
+- The largest spend is every try at every slot at its full reservation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from fairtrial.ledger.errors import DriverError, LedgerError, Problem, ProtocolError, RefusedError
+from fairtrial.ledger.protocol import Protocol, is_live
+from fairtrial.ledger.sections import RecordedDriver
+
+from .drivers import open_driver
+from .files import list_files, named_files
+from .freezing import Design, design_of, read_units
+from .git import git_file, uncommitted
+from .registering import load_protocol
+from .units import Units
+
+__all__ = ("Checked", "GitCheck", "Money", "PlanError", "check_plan")
+
+Value = TypeVar("Value")
+
+
+class Money(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan may spend; None where nothing is metered or no ceiling stands."""
+
+    ceiling_usd: float | None
+    reserved_usd: float
+    reserved_with_retries_usd: float
+
+
+class GitCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Where git knows the protocol, and which named files aren't committed as they are."""
+
+    commit: str
+    path: str
+    uncommitted: tuple[str, ...]
+    required: bool
+
+
+class PlanError(ProtocolError):
+    """What is wrong with the files of a plan, each in its own words.
+
+    Attributes:
+        errors: One for each part that isn't acceptable.
+    """
+
+    def __init__(self, errors: tuple[LedgerError, ...], *, file: str) -> None:
+        problems = [problem for error in errors for problem in _problems_of(error)]
+        super().__init__(tuple(problems), file=file)
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return "\n".join(str(error) for error in self.errors)
+
+
+class Checked(NamedTuple):
+    """A plan that is acceptable.
+
+    Attributes:
+        path: The protocol file.
+        design: Units, run order, looks and power.
+        drivers: By arm, why a run couldn't begin here; empty where it could.
+        existing: Arms whose outcomes exist already.
+        money: What the plan may spend.
+        git: None outside a git work tree.
+    """
+
+    path: Path
+    design: Design
+    drivers: dict[str, tuple[str, ...]]
+    existing: tuple[str, ...]
+    money: Money
+    git: GitCheck | None
+
+
+def check_plan(path: Path) -> Checked:
+    """Returns what a protocol file stands for.
+
+    Raises:
+        ProtocolError: Something isn't acceptable; holds every problem found.
+        RefusedError: The protocol can't be read.
+    """
+    loaded = load_protocol(path)
+    protocol, folder = loaded.protocol, loaded.path.parent
+    errors: list[LedgerError] = []
+    _collect(errors, lambda: list_files(protocol, folder, file=path.name))
+    # A file that isn't there is missed by everyone who opens it; once is enough.
+    design = None if errors else _collect(errors, lambda: design_of(protocol, folder))
+    units = design.units if design else _collect_units(errors, protocol, folder)
+    drivers = dict(_drivers(errors, protocol, folder, units)) if units is not None else {}
+    if errors:
+        raise PlanError(tuple(errors), file=path.name)
+    assert design is not None, "a design that isn't there left an error"
+    return Checked(
+        path=loaded.path,
+        design=design,
+        drivers=drivers,
+        existing=tuple(name for name, arm in protocol.arms.items() if not is_live(arm)),
+        money=_money(design),
+        git=_git_check(protocol, loaded.path),
+    )
+
+
+def _collect(errors: list[LedgerError], act: Callable[[], Value]) -> Value | None:
+    """Returns what an act returns; keeps the error instead of raising it."""
+    try:
+        return act()
+    except (ProtocolError, RefusedError, DriverError) as error:
+        errors.append(error)
+    return None
+
+
+def _collect_units(errors: list[LedgerError], protocol: Protocol, folder: Path) -> Units | None:
+    """Returns the units where they are sound by themselves, whatever else is wrong."""
+    if not (folder / protocol.units.file).is_file():
+        return None
+    before = {str(error) for error in errors}
+    found: list[LedgerError] = []
+    units = _collect(found, lambda: read_units(protocol, folder))
+    errors += [error for error in found if str(error) not in before]
+    return units
+
+
+def _drivers(
+    errors: list[LedgerError], protocol: Protocol, folder: Path, units: Units
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields for each arm why a run couldn't begin here."""
+    for name, arm in protocol.arms.items():
+        spec = arm.driver
+        if spec is None or (isinstance(spec, RecordedDriver) and not (folder / spec.file).exists()):
+            continue
+        open_it = partial(
+            open_driver,
+            spec,
+            folder=folder,
+            environment=os.environ,
+            units=units.ids,
+            repeats=arm.repeats,
+        )
+        opened = _collect(errors, open_it)
+        if opened is not None:
+            yield name, opened.problems()
+
+
+def _problems_of(error: LedgerError) -> tuple[Problem, ...]:
+    if isinstance(error, ProtocolError):
+        return error.problems
+    parts = {name: getattr(error, name) for name in ("what", "where", "expected", "found", "todo")}
+    return (Problem(**parts),)
+
+
+def _money(design: Design) -> Money:
+    protocol, units = design.protocol, len(design.units.ids)
+    reserved = 0.0
+    for arm in protocol.arms.values():
+        reserve = getattr(arm.driver, "reserve_usd", None) or 0.0
+        reserved += reserve * units * arm.repeats
+    return Money(
+        ceiling_usd=protocol.budget.usd,
+        reserved_usd=round(reserved, 9),
+        reserved_with_retries_usd=round(reserved * protocol.attempts.max, 9),
+    )
+
+
+def _git_check(protocol: Protocol, path: Path) -> GitCheck | None:
+    where = git_file(path)
+    if where is None:
+        return None
+    named = [path, *(path.parent / name for name, _, _ in named_files(protocol))]
+    changed = uncommitted([file for file in dict.fromkeys(named) if file.exists()])
+    return GitCheck(
+        commit=where.commit,
+        path=where.path,
+        uncommitted=tuple(file.relative_to(path.parent).as_posix() for file in changed),
+        required=protocol.require.commit,
+    )
+
+

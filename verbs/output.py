@@ -1,0 +1,131 @@
+"""What a verb prints: text for people, or JSON; a receipt and the next command at the end.
+
+Leaves the wording to the verbs and to `text_NAME.py`.
+
+Rules:
+- stdout holds either text or, with `--json`, one JSON value; notes and `next:` go to stderr.
+- Text ends with the receipt, where there is one; JSON has it under `receipt`, and `next`.
+- A reader that goes away (`| head`) ends the printing, never the act or its exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import click
+
+__all__ = ("Ending", "Output", "label")
+
+Ending: TypeAlias = Literal[
+    "done",
+    "unfinished",
+    "gate_reject",
+    "gate_other",
+    "not_as_required",
+    "torn",
+    "corrupt",
+    "forked",
+    "rolled_back",
+    "numbers_differ",
+    "files_differ",
+    "newer",
+    "interrupted",
+    "terminated",
+]
+
+LABEL_WIDTH = 10
+
+
+def label(name: str, text: str) -> str:
+    """Returns a line with its label; further lines of the text stand below its first."""
+    first, *rest = text.split("\n")
+    lines = [f"{name:<{LABEL_WIDTH}}{first}"]
+    lines += [" " * LABEL_WIDTH + line for line in rest]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+class Output:
+    """Prints what one verb has to say.
+
+    Args:
+        as_json: Whether stdout is for a program.
+        quiet: Whether only a receipt or a verdict is printed.
+        ledger: The ledger as typed; None when it need not be repeated in the next command.
+    """
+
+    def __init__(self, *, as_json: bool, quiet: bool, ledger: Path | None = None) -> None:
+        self.as_json, self.quiet, self.ledger = as_json, quiet, ledger
+        self._gone = False
+
+    def text(self, text: str) -> None:
+        """Prints text for people on stdout."""
+        if not (self.as_json or self.quiet):
+            self._write(text + "\n")
+
+    def essential(self, text: str) -> None:
+        """Prints text that `--quiet` keeps."""
+        if not self.as_json:
+            self._write(text + "\n")
+
+    def note(self, text: str) -> None:
+        """Prints a remark on stderr."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def line(self, data: bytes) -> bool:
+        """Prints bytes as they are and a newline; False when nobody reads any more."""
+        return self._write(data + b"\n")
+
+    def end(
+        self,
+        value: Mapping[str, object] | object = None,
+        *,
+        receipt: str | None = None,
+        next_command: str | None = None,
+    ) -> None:
+        """Prints the JSON value, or the receipt; and the command to type next.
+
+        Args:
+            value: What `--json` prints: a mapping or a Struct.
+            receipt: The receipt after an act that wrote.
+            next_command: What to type next.
+        """
+        following = self.command(next_command) if next_command else None
+        if self.as_json:
+            self._end_json(value, receipt, following)
+        elif receipt is not None:
+            self.essential(label("receipt", receipt))
+        if following and not self.quiet:
+            click.echo(f"next: {following}", err=True)
+
+    def command(self, command: str) -> str:
+        """Returns a command with the ledger that was typed."""
+        import shlex
+
+        if self.ledger is None or "--ledger" in command or not command.startswith("ledger "):
+            return command
+        return f"{command} --ledger {shlex.quote(str(self.ledger))}"
+
+    def _end_json(self, value: object, receipt: str | None, following: str | None) -> None:
+        import msgspec
+
+        plain = msgspec.to_builtins(value)
+        if isinstance(plain, dict):
+            plain |= {"receipt": receipt} if receipt is not None else {}
+            plain |= {"next": following} if following is not None else {}
+        self._write(msgspec.json.encode(plain) + b"\n")
+
+    def _write(self, data: str | bytes) -> bool:
+        if self._gone:
+            return False
+        try:
+            click.echo(data, nl=False)
+        except BrokenPipeError:
+            self._gone = True
+            # Python flushes stdout once more at its exit and would complain there.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
+        return not self._gone
