@@ -16,8 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from fairtrial.ledger.canonical import blob_of
-from fairtrial.ledger.errors import LedgerError
+from fairtrial.ledger.canonical import blob_of, decode_event
+from fairtrial.ledger.entry import parse_entry
+from fairtrial.ledger.errors import LedgerError, StoreError
 from fairtrial.ledger.events import Blob, Event, Freeze, Register
 from fairtrial.ledger.replay import Finding
 from fairtrial.ledger.state import State
@@ -31,14 +32,27 @@ __all__ = ("blobs_of", "file_findings")
 def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
     """Yields what is missing or differs among blobs and registered files."""
     newest: dict[str, tuple[int, Blob]] = {}
-    for entry, event in reader.read():
+    for seq, event in _readable(reader):
         for blob in blobs_of(event):
             if blob.sha256 not in state.erased:
-                yield from _blob_finding(reader, entry.seq, blob)
+                yield from _blob_finding(reader, seq, blob)
         if isinstance(event, (Register, Freeze)):
-            newest[event.experiment] = (entry.seq, event.files)
+            newest[event.experiment] = (seq, event.files)
     for name, (seq, blob) in newest.items():
         yield from _list_findings(reader, state, name, seq, blob)
+
+
+def _readable(reader: Reader) -> Iterator[tuple[int, Event]]:
+    """Yields the events that can be read; the others are findings of the level `bytes`."""
+    try:
+        for seq, data in enumerate(reader.store.read()):
+            try:
+                event = decode_event(parse_entry(data).event)
+            except LedgerError:
+                continue
+            yield seq, event
+    except StoreError:
+        return
 
 
 def blobs_of(event: Event) -> Iterator[Blob]:
