@@ -1,0 +1,236 @@
+"""The numbers of one endpoint at one look: from pairs to estimate, tests and interval. Pure.
+
+Leaves the formulas to `analysis/`, the look's boundary to `boundaries.py`, and what the numbers
+mean to `evaluate.py`.
+
+Rules (PROTOCOL-V1, sections 6 and 7.3):
+- Where worst-case values were filled in there are two completions; limits are the hull of both, the
+  estimate is the middle, the standard error the larger, and a p counts only if both completions lie
+  on one side of the null.
+- Without a nominal p that a test could reach there are no limits.
+- A number that can't be computed is None, and `undetermined` says why.
+- On the log scale differences are logarithms of ratios; means are geometric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from fairtrial.analysis.deciding import Deciding, deciding_interval
+from fairtrial.analysis.grouping import FloatArray, IntArray, exact_sum, group
+from fairtrial.analysis.paired import count_pairs
+from fairtrial.analysis.values import Estimand, Family, Undetermined
+from fairtrial.ledger.protocol import Endpoint, Protocol
+
+from .arrays import Completion, Pairs, logged
+from .boundaries import NOMINAL_P_MIN
+
+__all__ = ("Limits", "Numbers", "ScaleName", "control_mean", "estimate", "scales_of")
+
+ScaleName: TypeAlias = Literal["raw", "log"]
+Limits: TypeAlias = tuple[float, float]
+
+# Stands in where the boundary's own p is out of reach: limits made with it are dropped.
+_ANY_P: Final = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Numbers:
+    """One endpoint of one comparison on one scale.
+
+    Attributes:
+        scale: raw differences, or logarithms.
+        n: pairs; `clusters` their clusters.
+        discordant_clusters: clusters with a non-zero difference.
+        only_control: pairs below zero; `only_treatment` above.
+        control: mean of the control arm by the estimand, `treatment` likewise; on the log scale
+            they are geometric means.
+        estimate: treatment minus control.
+        standard_error: None where nothing varies.
+        df: of the standard error.
+        tests: two-sided p by name of the test, at `null`.
+        p_value: the largest p of the deciding tests.
+        lower: limit of the deciding interval at level 1 - nominal p; `upper` likewise.
+        t_critical: critical value behind the limits.
+        parts: limits of each deciding method by name.
+        zero_variance: the clusters' means are all equal.
+        undetermined: why there is no interval.
+    """
+
+    scale: ScaleName
+    n: int
+    clusters: int
+    discordant_clusters: int
+    only_control: int
+    only_treatment: int
+    control: float | None
+    treatment: float | None
+    estimate: float | None
+    standard_error: float | None = None
+    df: float | None = None
+    tests: Mapping[str, float]
+    p_value: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    t_critical: float | None = None
+    parts: Mapping[str, Limits]
+    zero_variance: bool = False
+    undetermined: str | None = None
+
+
+def scales_of(endpoint: Endpoint) -> tuple[ScaleName, ...]:
+    """Returns the scales on which a claim has to hold."""
+    return ("raw", "log") if endpoint.scale == "both" else (endpoint.scale,)
+
+
+def estimate(
+    pairs: Pairs,
+    protocol: Protocol,
+    endpoint: Endpoint,
+    scale: ScaleName,
+    *,
+    nominal_p: float,
+    null: float = 0.0,
+) -> Numbers:
+    """Computes the numbers of an endpoint.
+
+    Args:
+        pairs: its pairs.
+        protocol: the estimand, and whether each unit is its own cluster.
+        endpoint: the endpoint.
+        scale: raw or log.
+        nominal_p: two-sided p that the look allows.
+        null: difference that the tests are computed at, on this scale.
+    """
+    on_scale = logged(pairs) if scale == "log" else pairs
+    if isinstance(on_scale, Undetermined):
+        return _without_log(pairs, protocol, on_scale.reason)
+    counted = _counted(on_scale, protocol, scale)
+    reachable = NOMINAL_P_MIN <= nominal_p < 1.0
+    decided = [
+        deciding_interval(
+            completion.differences,
+            on_scale.clusters,
+            family=_family(endpoint, completion),
+            estimand=protocol.analysis.estimand,
+            nominal_p=nominal_p if reachable else _ANY_P,
+            singletons=protocol.units.cluster is None,
+            null=null,
+        )
+        for completion in on_scale.completions
+    ]
+    found = [each for each in decided if isinstance(each, Deciding)]
+    if len(found) < len(decided):
+        reason = next(each.reason for each in decided if isinstance(each, Undetermined))
+        return replace(counted, zero_variance=counted.clusters > 1, undetermined=reason)
+    numbers = _hull(counted, found, null)
+    return numbers if reachable else _without_limits(numbers)
+
+
+def control_mean(pairs: Pairs, protocol: Protocol) -> float | None:
+    """Returns the control arm's mean on the raw scale; of two completions the larger."""
+    means = [
+        _mean(each.control, pairs.clusters, protocol.analysis.estimand)
+        for each in pairs.completions
+    ]
+    return max((mean for mean in means if mean is not None), default=None)
+
+
+def _without_log(pairs: Pairs, protocol: Protocol, reason: str) -> Numbers:
+    raw = _counted(pairs, protocol, "raw")
+    return replace(
+        raw, scale="log", control=None, treatment=None, estimate=None, undetermined=reason
+    )
+
+
+def _without_limits(numbers: Numbers) -> Numbers:
+    reason = "the share of alpha so far is too small for an interval"
+    return replace(numbers, lower=None, upper=None, t_critical=None, parts={}, undetermined=reason)
+
+
+def _counted(pairs: Pairs, protocol: Protocol, scale: ScaleName) -> Numbers:
+    """Returns what can be counted and averaged in any pairs."""
+    estimand = protocol.analysis.estimand
+    against = pairs.completions[0].differences
+    favour = pairs.completions[-1].differences
+    seen = against[against == favour]
+    counts = [count_pairs(each.differences, pairs.clusters) for each in pairs.completions]
+    control = [_mean(each.control, pairs.clusters, estimand) for each in pairs.completions]
+    treatment = [_mean(each.treatment, pairs.clusters, estimand) for each in pairs.completions]
+    differences = [_mean(each.differences, pairs.clusters, estimand) for each in pairs.completions]
+    return Numbers(
+        scale=scale,
+        n=counts[0].n,
+        clusters=counts[0].clusters,
+        discordant_clusters=min(each.discordant_clusters for each in counts),
+        only_control=int((seen < 0.0).sum()),
+        only_treatment=int((seen > 0.0).sum()),
+        control=_middle(control, scale),
+        treatment=_middle(treatment, scale),
+        estimate=_middle(differences, "raw"),
+        tests={},
+        parts={},
+    )
+
+
+def _mean(values: FloatArray, clusters: IntArray, estimand: Estimand) -> float | None:
+    if not len(values):
+        return None
+    groups = group(values, clusters)
+    if estimand == "unit_weighted":
+        return groups.total / groups.n
+    means = groups.sums / groups.sizes
+    return exact_sum(means) / means.size
+
+
+def _middle(means: Sequence[float | None], scale: ScaleName) -> float | None:
+    known = [mean for mean in means if mean is not None]
+    if not known:
+        return None
+    middle = (min(known) + max(known)) / 2.0
+    return math.exp(middle) if scale == "log" else middle
+
+
+def _family(endpoint: Endpoint, completion: Completion) -> Family:
+    # A declared number may stand for a lost outcome, and then a difference is no longer -1, 0, 1.
+    values = set(completion.differences.tolist())
+    return "binary" if endpoint.type == "binary" and values <= {-1.0, 0.0, 1.0} else "mean"
+
+
+def _hull(counted: Numbers, found: Sequence[Deciding], null: float) -> Numbers:
+    """Returns the numbers with the hull of all completions."""
+    first = found[0]
+    names = [part.method for part in first.parts]
+    together = {each.method for each in found} == {first.method}
+    parts = {
+        name: (
+            min(each.parts[place].lower for each in found),
+            max(each.parts[place].upper for each in found),
+        )
+        for place, name in enumerate(names)
+        if together
+    }
+    return replace(
+        counted,
+        standard_error=max(each.standard_error for each in found) or None,
+        df=first.df,
+        tests={
+            name: _joint([(each.estimate, each.tests[name]) for each in found], null)
+            for name in first.tests
+        },
+        p_value=_joint([(each.estimate, each.p_value) for each in found], null),
+        lower=min(each.lower for each in found),
+        upper=max(each.upper for each in found),
+        t_critical=first.t_critical,
+        parts=parts,
+        zero_variance=any(each.degenerate for each in found),
+    )
+
+
+def _joint(found: Sequence[tuple[float, float]], null: float) -> float:
+    """Returns the p that all completions allow: 1 where they lie on different sides of the null."""
+    sides = {estimate > null for estimate, _ in found}
+    return max(p for _, p in found) if len(sides) == 1 else 1.0

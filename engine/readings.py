@@ -1,0 +1,282 @@
+"""What one analysis says of one test: numbers, eligibility, and the claim that they make. Pure.
+
+Leaves which looks were taken before to `evaluate.py`, and the verdict of a comparison to
+`claims.py`.
+
+Rules (PROTOCOL-V1, sections 6, 7.2 and 7.4):
+- A reading is eligible when its look is eligible by design, the guards hold on the data, no outcome
+  is refused and no arm lost more units than the limit. What isn't eligible claims nothing.
+- Reasons come in one order: what is missing first, since it explains the rest, then the guards.
+- A claim on two scales has to hold on both.
+- A test of a claim is computed at the claim's own null: the margin, on the side that favours the
+  treatment; 0 where the rule has more than one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, cast
+
+from fairtrial.analysis.verdict import (
+    ReasonCode,
+    Verdict,
+    decide,
+    guard_findings,
+    harm_verdict,
+    saving_holds,
+)
+from fairtrial.ledger.events import Crossed
+from fairtrial.ledger.protocol import Protocol
+
+from .arrays import Frame, Pairs, pair_up
+from .boundaries import (
+    NOMINAL_P_MIN,
+    Nominal,
+    Test,
+    discordance_counts,
+    guards_of,
+    margin_on,
+    nominal,
+    uses_t,
+)
+from .estimates import Numbers, ScaleName, control_mean, estimate, scales_of
+from .power_values import rules_of
+
+__all__ = ("NOT_SHOWN", "Place", "Reading", "over_limit", "read_test")
+
+NOT_SHOWN: Final = Verdict("inconclusive", "interval_spans")
+_SHOWN: Final = Verdict("adopt", "interval_favours")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where one analysis of one test stands.
+
+    Attributes:
+        number: of the look, from 1; one more than the last for an analysis after a ceiling.
+        last: last position that counts.
+        fraction: information fraction.
+        by_design: the look is eligible by design.
+        history: fractions of the eligible looks before.
+        spend_all: nothing comes after it.
+    """
+
+    number: int
+    last: int
+    fraction: float
+    by_design: bool
+    history: tuple[float, ...] = ()
+    spend_all: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Reading:
+    """One test at one look.
+
+    Attributes:
+        test: what is tested.
+        place: where.
+        pairs: the pairs behind it.
+        scales: numbers, one for each scale of the endpoint.
+        boundary: the look's boundary.
+        why_not: codes of what makes it ineligible.
+        verdict: of this test alone; inconclusive with the first reason where it isn't eligible.
+    """
+
+    test: Test
+    place: Place
+    pairs: Pairs
+    scales: tuple[Numbers, ...]
+    boundary: Nominal
+    why_not: tuple[str, ...]
+    verdict: Verdict
+
+    @property
+    def eligible(self) -> bool:
+        """Whether this reading may decide."""
+        return not self.why_not
+
+    @property
+    def crossed(self) -> Crossed:
+        """Which side of its boundary the test has crossed."""
+        if self.verdict.verdict == "inconclusive":
+            return "no"
+        return "against" if self.verdict.verdict == "reject" else "favourable"
+
+    @property
+    def undetermined(self) -> str | None:
+        """Why some number doesn't exist."""
+        return next((each.undetermined for each in self.scales if each.undetermined), None)
+
+    @property
+    def p_value(self) -> float | None:
+        """The largest p of the deciding tests on all scales; None where one doesn't exist."""
+        found = [each.p_value for each in self.scales]
+        known = [p for p in found if p is not None]
+        return max(known) if len(known) == len(found) else None
+
+
+def read_test(frame: Frame, test: Test, place: Place, *, invalidated: bool = False) -> Reading:
+    """Reads one test at one look.
+
+    Args:
+        frame: plan and outcomes.
+        test: what is tested, and its alpha.
+        place: where.
+        invalidated: outcomes declared invalid count as such.
+    """
+    protocol = frame.protocol
+    pairs = pair_up(frame, test.comparison, test.endpoint, last=place.last, invalidated=invalidated)
+    boundary = _boundary(protocol, test, place)
+    mean = control_mean(pairs, protocol)
+    scales = tuple(
+        estimate(
+            pairs,
+            protocol,
+            test.endpoint,
+            scale,
+            nominal_p=boundary.p,
+            null=_null(protocol, test, scale, mean),
+        )
+        for scale in scales_of(test.endpoint)
+    )
+    why_not = _why_not(protocol, test, place, pairs, scales, boundary)
+    verdict = _claim(protocol, test, scales, mean)
+    if why_not:
+        verdict = Verdict("inconclusive", _reason(why_not[0]))
+    return Reading(
+        test=test,
+        place=place,
+        pairs=pairs,
+        scales=scales,
+        boundary=boundary,
+        why_not=why_not,
+        verdict=verdict,
+    )
+
+
+def over_limit(protocol: Protocol, pairs: Pairs) -> bool:
+    """Returns whether an arm lost a larger share of the planned units than the protocol allows."""
+    allowed = Fraction(repr(protocol.missing.limit)) * pairs.planned
+    return any(count > allowed for count in pairs.lost.values())
+
+
+def _boundary(protocol: Protocol, test: Test, place: Place) -> Nominal:
+    if place.fraction <= max(place.history, default=0.0):
+        return Nominal(0.0, None)
+    return nominal(
+        test,
+        protocol,
+        place.number,
+        place.fraction,
+        history=place.history,
+        spend_all=place.spend_all,
+    )
+
+
+def _null(protocol: Protocol, test: Test, scale: ScaleName, mean: float | None) -> float:
+    """Returns the difference at which the tests are computed, on the scale."""
+    turn = 1.0 if test.endpoint.better == "higher" else -1.0
+    if test.role == "saving":
+        return _saved(protocol, scale, mean)
+    if test.role == "harm":
+        assert protocol.decision.harm is not None
+        return -turn * margin_on(test.endpoint, protocol.decision.harm.margin) + 0.0
+    margin = turn * margin_on(test.endpoint, protocol.decision.margin or 0.0)
+    nulls = {"superiority": margin, "non_inferiority": -margin + 0.0}
+    rules = rules_of(protocol)
+    return nulls.get(rules[0], 0.0) if len(rules) == 1 else 0.0
+
+
+def _saved(protocol: Protocol, scale: ScaleName, mean: float | None) -> float:
+    assert protocol.decision.saving is not None
+    at_least = protocol.decision.saving.at_least
+    if scale == "log":
+        return math.log1p(-at_least)
+    return -at_least * (mean or 0.0) + 0.0
+
+
+def _why_not(
+    protocol: Protocol,
+    test: Test,
+    place: Place,
+    pairs: Pairs,
+    scales: Sequence[Numbers],
+    boundary: Nominal,
+) -> tuple[str, ...]:
+    first = scales[0]
+    df = first.df if uses_t(protocol, test.endpoint) else None
+    guards = guard_findings(
+        clusters=first.clusters,
+        df=df,
+        discordant_clusters=first.discordant_clusters
+        if discordance_counts(test.endpoint)
+        else None,
+        zero_variance=any(each.zero_variance for each in scales),
+        nominal_p=boundary.p,
+        guards=guards_of(protocol),
+    )
+    found: list[str] = []
+    if pairs.refused:
+        found.append("missing_refused")
+    if over_limit(protocol, pairs):
+        found.append("missing_over_limit")
+    found.extend(guards)
+    if not found and any(each.lower is None for each in scales) and boundary.p >= NOMINAL_P_MIN:
+        found.append("no_interval")
+    if not found and (not place.by_design or boundary.p < NOMINAL_P_MIN):
+        found.append("little_information")
+    return tuple(found)
+
+
+def _reason(code: str) -> ReasonCode:
+    return (
+        "interval_spans"
+        if code in ("no_interval", "little_information")
+        else cast("ReasonCode", code)
+    )
+
+
+def _claim(
+    protocol: Protocol, test: Test, scales: Sequence[Numbers], mean: float | None
+) -> Verdict:
+    """Returns what the limits show on all scales together."""
+    claims = {_claim_on(protocol, test, numbers, mean) for numbers in scales}
+    if len(claims) == 1:
+        return claims.pop()
+    words = {claim.verdict for claim in claims}
+    if len(words) == 1 and words != {"inconclusive"}:
+        return _claim_on(protocol, test, scales[0], mean)
+    return Verdict("inconclusive", "methods_disagree")
+
+
+def _claim_on(protocol: Protocol, test: Test, numbers: Numbers, mean: float | None) -> Verdict:
+    lower, upper, endpoint = numbers.lower, numbers.upper, test.endpoint
+    if lower is None or upper is None:
+        return NOT_SHOWN
+    if test.role == "saving":
+        return _SHOWN if _is_saved(protocol, numbers.scale, upper, mean) else NOT_SHOWN
+    if test.role == "harm":
+        assert protocol.decision.harm is not None
+        margin = margin_on(endpoint, protocol.decision.harm.margin)
+        return harm_verdict(margin, lower, upper, endpoint.better)
+    return decide(
+        rules_of(protocol),
+        margin_on(endpoint, protocol.decision.margin or 0.0),
+        lower,
+        upper,
+        endpoint.better,
+        parts=tuple(numbers.parts.values()),
+        worse_inside_margin=protocol.decision.worse_inside_margin,
+        sides=protocol.analysis.sides,
+    )
+
+
+def _is_saved(protocol: Protocol, scale: ScaleName, upper: float, mean: float | None) -> bool:
+    assert protocol.decision.saving is not None
+    if scale == "log":
+        return upper < _saved(protocol, scale, mean)
+    return mean is not None and saving_holds(upper, mean, protocol.decision.saving.at_least)
