@@ -44,7 +44,7 @@ class Reading:
     def __init__(self, file: str) -> None:
         self.file = file
         self.problems: list[Problem] = []
-        self._lines: dict[str, int] = {}
+        self._lines: dict[str, int] = {"": 1}
         self._bad: set[str] = set()
 
     def note(self, path: str, line: int) -> None:
@@ -55,11 +55,11 @@ class Reading:
         """Returns whether the author wrote this field."""
         return path in self._lines
 
-    def line(self, path: str) -> int | None:
+    def line(self, path: str) -> int:
         """Returns the line of a path, or of the nearest mapping around it."""
-        while path and path not in self._lines:
+        while path not in self._lines:
             path = path.rpartition(".")[0]
-        return self._lines.get(path)
+        return self._lines[path]
 
     def bad(
         self, path: str, what: str, *, expected: str = "", found: str = "", todo: str = ""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from .protocol_nodes import Node, Reading, describe, nearest
-from .protocol_shapes import Choice, Shape, Text, one_of, wrong
+from .protocol_shapes import Choice, Integer, Number, Shape, Text, one_of, wrong
 
 __all__ = (
     "Either",
@@ -246,7 +246,7 @@ class Either:
         """Returns the value of a word, or what the other shape reads."""
         if isinstance(node.value, str) and node.value in self.words:
             return self.words[node.value]
-        if isinstance(node.value, str) and not isinstance(self.other, Text):
+        if isinstance(node.value, str) and isinstance(self.other, (Integer, Number)):
             near = nearest(node.value, self.words)
             todo = f"did you mean {near}?" if near else ""
             return wrong(self, node, path, reading, self.expected, todo)

@@ -82,7 +82,8 @@ def _check_units(p: Protocol, reading: Reading) -> None:
     units = p.units
     known = (".csv", ".jsonl", ".ndjson")
     if not reading.is_given("units.format") and not units.file.endswith(known):
-        reading.missing("units.format", "csv or jsonl, as the file's suffix says neither")
+        expected = "csv or jsonl, as the file's suffix says neither"
+        reading.missing("units.format", expected, "units.file")
     if units.twin is not None and units.label is None:
         reading.missing("units.label", "the column of labels, which twins need", "units.twin")
     if units.input is None and any(is_live(arm) for arm in p.arms.values()):

@@ -73,7 +73,7 @@ def _check_margin(p: Protocol, reading: Reading) -> None:
 def _check_inside(endpoint: Endpoint, margin: float, reading: Reading) -> None:
     low, high = (0.0, 1.0) if endpoint.bounds is None else endpoint.bounds
     unbounded = endpoint.bounds is None and endpoint.type in ("continuous", "cost")
-    if not unbounded and endpoint.scale == "raw" and margin >= high - low:
+    if not unbounded and endpoint.scale == "raw" and margin >= high - low > 0:
         reading.refuse(
             "decision.margin",
             f"no difference of endpoint {endpoint.name} can reach the margin",

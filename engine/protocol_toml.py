@@ -30,7 +30,9 @@ def compose_toml(text: str, reading: Reading) -> Node:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         for path, lines in repeated.items():
-            _refuse_repeated(path, lines, reading)
+            # The keys of a table that stands twice stand twice as well.
+            if not any(path.startswith(f"{outer}.") for outer in repeated):
+                _refuse_repeated(path, lines, reading)
         if not repeated:
             found = re.search(r"at line (\d+)", str(error))
             reading.note("file", int(found[1]) if found else text.count("\n") + 1)

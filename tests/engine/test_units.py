@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -355,7 +356,7 @@ def test_pilot_units_are_not_units_of_the_plan() -> None:
 
 
 @pytest.mark.parametrize("found", [module, tables_module])
-def test_all_lists_what_exists(found: Any) -> None:
+def test_all_lists_what_exists(found: ModuleType) -> None:
     """`__all__` is a tuple, and every name in it is there."""
     assert isinstance(found.__all__, tuple)
     assert [name for name in found.__all__ if not hasattr(found, name)] == []

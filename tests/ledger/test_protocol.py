@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -75,7 +77,9 @@ def test_a_whole_number_and_a_float_are_one_value(router: Protocol) -> None:
     ],
     ids=["blank", "unknown field", "version", "other spelling", "cut", "not UTF-8"],
 )
-def test_decode_resolved_refuses_anything_else(router: Protocol, change) -> None:
+def test_decode_resolved_refuses_anything_else(
+    router: Protocol, change: Callable[[bytes], bytes]
+) -> None:
     """Only the canonical bytes of version 1 are a resolved protocol."""
     data = encode_resolved(router)
     changed = change(data)
@@ -259,7 +263,7 @@ def test_values_are_frozen_and_closed() -> None:
 
 
 @pytest.mark.parametrize("found", [module, sections_module])
-def test_all_lists_what_exists(found) -> None:
+def test_all_lists_what_exists(found: ModuleType) -> None:
     """`__all__` is a tuple without repeats, and every name in it is there."""
     assert isinstance(found.__all__, tuple)
     assert len(set(found.__all__)) == len(found.__all__)
