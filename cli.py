@@ -58,9 +58,13 @@ EXIT_CODES = {
     "done": 0,
     "unexpected": 1,
     "UsageError": 2,
+    "refused": 3,
     "LedgerError": 3,
     "ProtocolError": 3,
     "RefusedError": 3,
+    "TransitionError": 3,
+    "DigestMismatchError": 3,
+    "BudgetExceededError": 3,
     "ConflictError": 3,
     "DriverError": 3,
     "unfinished": 4,
@@ -99,11 +103,16 @@ class VerbGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the verbs before the few options."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the verbs by section, from the table alone."""
         for title, verbs in VERBS.items():
             with formatter.section(title):
-                formatter.write_dl(list(verbs.items()), col_spacing=3)
+                formatter.write_dl([(f"{name:<10}", text) for name, text in verbs.items()])
 
 
 @click.group(cls=VerbGroup, subcommand_metavar="VERB [OPTIONS] [ARGUMENTS]...")
@@ -164,7 +173,7 @@ def _report(error: Exception, words: list[str]) -> int:
         }
         if isinstance(error, ProtocolError):
             parts["problems"] = [_plain(problem) for problem in error.problems]
-        _print_json({"class": type(error).__name__, **parts})
+        _print_json({"class": name, **parts})
     click.echo(str(error), err=True)
     return EXIT_CODES[name]
 

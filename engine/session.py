@@ -36,6 +36,7 @@ from fairtrial.ledger.protocol import nano_usd
 from fairtrial.ledger.replay import Claim, ReplayReport, replay
 from fairtrial.ledger.transfer import copy_ledger
 
+from .checking import Checked, check_plan
 from .concluding import Conclusion, look, recompute, result
 from .file_findings import file_findings
 from .freezing import Design, design_of, freeze
@@ -95,14 +96,13 @@ class Shown(NamedTuple):
     event: Event
 
 
-def check_protocol(path: Path) -> Design:
-    """Validates a protocol, its units and its looks; writes nothing.
+def check_protocol(path: Path) -> Checked:
+    """Validates a protocol, its units, looks, files and drivers; writes nothing.
 
     Raises:
-        ProtocolError: Something isn't acceptable.
+        ProtocolError: Something isn't acceptable; every problem found is in it.
     """
-    loaded = load_protocol(path)
-    return design_of(loaded.protocol, loaded.path.parent)
+    return check_plan(path)
 
 
 def register_protocol(

@@ -14,9 +14,9 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -25,9 +25,9 @@ from .output import Output
 __all__ = (
     "DEFAULT_LEDGER",
     "experiment_argument",
-    "given_or_option",
     "ledger_option",
     "output_options",
+    "protocol_argument",
     "reason_option",
     "verb",
     "writing_options",
@@ -35,7 +35,6 @@ __all__ = (
 
 DEFAULT_LEDGER = Path("ledger.db")
 ACTOR_CHARACTERS_MAX = 64
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Command(click.Command):
@@ -139,18 +138,16 @@ def experiment_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("experiment", required=False)(function)
 
 
+def protocol_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds PROTOCOL, by default protocol.yaml of this folder."""
+    return click.argument(
+        "protocol", type=click.Path(path_type=Path), required=False, default=Path("protocol.yaml")
+    )(function)
+
+
 def reason_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the required `--reason`."""
     return click.option("--reason", required=True, metavar="TEXT", help="Why; kept for ever.")(
         function
     )
 
-
-def given_or_option(path: Path | None, ledger: Path) -> Path:
-    """Returns the ledger: the positional PATH before the option."""
-    return path or ledger
-
-
-def lines_of(texts: Sequence[str]) -> str:
-    """Returns texts as lines, empty ones left out."""
-    return "\n".join(text for text in texts if text)

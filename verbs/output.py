@@ -11,7 +11,6 @@ Rules:
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -22,6 +21,7 @@ __all__ = ("Ending", "Output", "label")
 
 Ending: TypeAlias = Literal[
     "done",
+    "refused",
     "unfinished",
     "gate_reject",
     "gate_other",
@@ -127,5 +127,5 @@ class Output:
         except BrokenPipeError:
             self._gone = True
             # Python flushes stdout once more at its exit and would complain there.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return not self._gone

@@ -1,0 +1,31 @@
+"""`ledger freeze`: units, run order and looks of a registered protocol are fixed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .options import experiment_argument, verb, writing_options
+from .output import Output
+from .registered import print_registered
+
+__all__ = ("command",)
+
+
+@verb(
+    "freeze",
+    example="""
+    ledger register protocol.yaml --no-freeze
+    ledger freeze
+    """,
+)
+@experiment_argument
+@writing_options
+def command(out: Output, experiment: str | None, ledger: Path, actor: str) -> None:
+    """Fixes units, run order and looks of a registered protocol ("freeze the units").
+
+    Needed only after `register --no-freeze`, or when the units file came later. A plan that can
+    hardly reach a verdict is refused, unless the protocol accepts that with a reason.
+    """
+    from fairtrial.engine.session import freeze_experiment
+
+    print_registered(out, freeze_experiment(ledger, experiment, actor=actor), ledger)

@@ -1,0 +1,35 @@
+"""Prints what `register` and `freeze` did, in either form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .output import Output
+
+if TYPE_CHECKING:
+    from fairtrial.engine.session import Registered
+
+__all__ = ("print_registered",)
+
+
+def print_registered(out: Output, done: Registered, ledger: Path) -> None:
+    """Prints text or JSON, the receipt, and what to type next."""
+    from .text_plan import registered_text
+
+    frozen = done.freeze is not None
+    out.text(registered_text(done, ledger=str(ledger)))
+    out.end(
+        {
+            "v": 1,
+            "experiment": done.register.experiment,
+            "ledger": done.ledger,
+            "opened": done.opened,
+            "frozen": frozen,
+            "register": done.register,
+            "freeze": done.freeze,
+            "power": done.design.power if done.design is not None else None,
+        },
+        receipt=done.receipt,
+        next_command="ledger run" if frozen else "ledger freeze",
+    )

@@ -1,0 +1,122 @@
+"""Numbers as people read them: counts, money, shares, points, p-values, times. Pure.
+
+Leaves which numbers are shown to the other text modules.
+
+Rules:
+- A share is a percentage with one decimal, a difference of shares is in points with its sign.
+- A p-value has two significant digits; below one in a million it is said to be below that.
+- A number that doesn't exist is a word, never 0.
+"""
+
+from __future__ import annotations
+
+__all__ = (
+    "cardinal",
+    "clip",
+    "count",
+    "difference",
+    "duration",
+    "interval",
+    "p_value",
+    "plain",
+    "quantity",
+    "signed",
+    "usd",
+    "value",
+)
+
+ABSENT = "none"
+
+
+def count(number: int) -> str:
+    """Returns a count with thousands apart."""
+    return f"{number:,}"
+
+
+def quantity(number: int, noun: str, plural: str | None = None) -> str:
+    """Returns a count with its noun."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def usd(amount: float | None) -> str:
+    """Returns money with two decimals, more where the cents would hide it."""
+    if amount is None:
+        return ABSENT
+    decimals = 4 if 0 < abs(amount) < 1 and round(amount, 2) != round(amount, 6) else 2
+    return f"{amount:,.{decimals}f}"
+
+
+def plain(number: float | None, *, digits: int = 4) -> str:
+    """Returns a number with so many significant digits, in decimals."""
+    if number is None:
+        return ABSENT
+    text = f"{number:.{digits}g}"
+    return f"{number:,.0f}" if "e+" in text else text
+
+
+def signed(number: float | None, *, digits: int = 4) -> str:
+    """Returns a number with its sign."""
+    text = plain(number, digits=digits)
+    return text if number is None or number < 0 else f"+{text}"
+
+
+def value(number: float | None, *, points: bool) -> str:
+    """Returns one arm's number: a percentage where differences are in points."""
+    if number is None:
+        return ABSENT
+    return f"{100 * number:.1f} %" if points else plain(number)
+
+
+def difference(number: float | None, *, points: bool, unit: bool = True) -> str:
+    """Returns a difference with its sign, in points where that is meant."""
+    if number is None:
+        return ABSENT
+    if not points:
+        return signed(number)
+    text = f"{100 * number:+.1f}".replace("-0.0", "+0.0")
+    return f"{text} points" if unit else text
+
+
+def interval(lower: float | None, upper: float | None, *, points: bool) -> str:
+    """Returns the limits of an interval; a side without a limit is said to be open."""
+    if lower is None and upper is None:
+        return ABSENT
+    sides = [
+        "open" if limit is None else difference(limit, points=points, unit=False)
+        for limit in (lower, upper)
+    ]
+    return " to ".join(sides)
+
+
+def p_value(number: float | None) -> str:
+    """Returns a p-value without its letter."""
+    if number is None:
+        return ABSENT
+    if number < 1e-6:
+        return "under 0.000001"
+    exponent = int(f"{number:.1e}".partition("e")[2])
+    return f"{number:.{max(2, 1 - exponent)}f}"
+
+
+def duration(seconds: float) -> str:
+    """Returns a time span in its two largest units."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole < 600 else f"{whole // 60} min"
+    if whole < 48 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} days {whole % 86400 // 3600} h"
+
+
+def cardinal(number: int) -> str:
+    """Returns a small number as a word."""
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[number] if 0 <= number < len(words) else count(number)
+
+
+def clip(text: str, width: int) -> str:
+    """Returns text in one line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,0 +1,200 @@
+"""What a plan is and what was put on record of it, as `check`, `register` and `freeze` show it. Pure.
+
+Leaves the plan's numbers to the engine.
+
+Rules:
+- Where looks really fall is said, not where they were asked for.
+- What would be refused later is said now, with the act that would refuse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairtrial.engine.checking import Checked, GitCheck, Money
+from fairtrial.engine.freezing import Design
+from fairtrial.engine.power_values import LookFacts, PowerReport
+from fairtrial.engine.session import Registered
+from fairtrial.engine.wording import cluster_noun, in_points, plural, unit_noun
+from fairtrial.ledger.events import Freeze, RegisterGit
+
+from .output import label
+from .text_numbers import clip, count, difference, quantity, usd
+
+__all__ = ("check_text", "registered_text")
+
+
+def check_text(checked: Checked) -> str:
+    """Returns everything that `ledger check` has to say of an acceptable file."""
+    design = checked.design
+    lines = [
+        label("ok", f"{design.protocol.id}: {_units_text(design)}"),
+        label("looks", _looks_text(design.power.looks)),
+        *_power_lines(design),
+        label("budget", _budget_text(checked.money)),
+        *(
+            label("driver", f"{arm}: {clip(problem, 200)}     (run would refuse)")
+            for arm, problems in checked.drivers.items()
+            for problem in problems
+        ),
+        label("git", _git_text(checked.git)),
+    ]
+    if checked.existing:
+        lines.append(label("note", _existing_text(checked.existing)))
+    lines += [label("warning", text) for text in design.power.warnings]
+    lines += [
+        label("refused", f"{name}: {sentence}     (register would refuse)")
+        for name, sentence in design.power.refused.items()
+    ]
+    return "\n".join(lines)
+
+
+def _units_text(design: Design) -> str:
+    slots = quantity(design.plan.slot_count, "slot")
+    return f"{_clusters_text(design)}, {slots} ({_product(design)})"
+
+
+def _clusters_text(design: Design) -> str:
+    units, protocol = len(design.units.ids), design.protocol
+    unit = unit_noun(protocol)
+    text = quantity(units, unit, plural(unit))
+    if protocol.units.cluster is None:
+        return f"{text}, each its own cluster"
+    cluster = cluster_noun(protocol)
+    return f"{text} in {quantity(design.plan.cluster_count, cluster, plural(cluster))}"
+
+
+def _product(design: Design) -> str:
+    protocol = design.protocol
+    repeats = {arm.repeats for arm in protocol.arms.values()}
+    text = f"{count(len(design.units.ids))} units x {len(protocol.arms)} arms"
+    if len(repeats) == 1:
+        each = repeats.pop()
+        return f"{text} x {quantity(each, 'replicate')}"
+    each_arm = ", ".join(f"{name} {arm.repeats}" for name, arm in protocol.arms.items())
+    return f"{text}; replicates: {each_arm}"
+
+
+def _looks_text(looks: Sequence[LookFacts]) -> str:
+    planned = " ".join(f"{look.planned:g}" for look in looks)
+    fall = " and ".join(
+        f"{look.fraction:.2f} of the information ({count(look.units)} units,"
+        f" {count(look.clusters)} clusters{'' if look.eligible else '; cannot decide'})"
+        for look in looks
+    )
+    if len(looks) == 1:
+        return f"one, at the end ({count(looks[0].units)} units)"
+    return f"planned at {planned}; with this seed they fall at {fall}"
+
+
+def _power_lines(design: Design) -> list[str]:
+    report = design.power
+    lines = [label("power", _power_text(design))]
+    lines += [
+        label("accepted", f"{name}: {clip(reason, 160)}")
+        for name, reason in report.accepted.items()
+    ]
+    return lines
+
+
+def _power_text(design: Design) -> str:
+    report = design.power
+    points = _is_in_points(design)
+    parts = []
+    if report.power is not None and report.effect is not None:
+        effect = _size(abs(report.effect), points=points)
+        parts.append(f"{report.power:.2f} for a difference of {effect}")
+    if report.smallest_difference is not None:
+        least = _size(report.smallest_difference, points=points)
+        parts.append(f"smallest difference found with {100 * report.target:.0f} %: {least}")
+    if parts:
+        return "; ".join(parts)
+    return _table_text(report, points=points) or "not known: nothing is assumed of the spread"
+
+
+def _table_text(report: PowerReport, *, points: bool) -> str:
+    """Returns the smallest difference over what could be assumed, where nothing is."""
+    cells = report.endpoints[0].table if report.endpoints else ()
+    rows = [
+        f"discordance {cell.discordance:g}, icc {cell.icc:g}: "
+        + ("none" if cell.smallest_difference is None else _size(cell.smallest_difference, points))
+        for cell in cells
+    ]
+    return "\n".join(["nothing is assumed; smallest difference found with", *rows]) if rows else ""
+
+
+def _is_in_points(design: Design) -> bool:
+    return in_points(next(one for one in design.protocol.endpoints if one.role == "primary"))
+
+
+def _size(number: float, points: bool) -> str:
+    return difference(number, points=points).removeprefix("+")
+
+
+def _budget_text(money: Money) -> str:
+    if money.ceiling_usd is None:
+        return "no ceiling in usd"
+    ceiling = f"ceiling {usd(money.ceiling_usd)} usd"
+    if not money.reserved_usd:
+        return f"{ceiling}; nothing is reserved"
+    reserved = f"all slots reserve {usd(money.reserved_usd)}"
+    if money.reserved_usd > money.ceiling_usd:
+        return f"{reserved}, more than the {ceiling}: the run may stop before its end     (warning)"
+    if money.reserved_with_retries_usd > money.ceiling_usd:
+        with_retries = usd(money.reserved_with_retries_usd)
+        return f"{ceiling}; {reserved}, with every retry {with_retries}"
+    return f"{ceiling}; {reserved}"
+
+
+def _git_text(git: GitCheck | None) -> str:
+    if git is None:
+        return "not in git"
+    if not git.uncommitted:
+        return f"committed, at {git.commit[:12]}"
+    names = ", ".join(git.uncommitted[:5])
+    more = f" and {len(git.uncommitted) - 5} more" if len(git.uncommitted) > 5 else ""
+    end = "     (register would refuse: commit them first)" if git.required else ""
+    return f"not committed: {names}{more}{end}"
+
+
+def _existing_text(arms: Sequence[str]) -> str:
+    whose = f"of {' and '.join(arms)} " if len(arms) < 4 else ""
+    return f'the outcomes {whose}exist already: the result will say "retrospective"'
+
+
+def registered_text(done: Registered, *, ledger: str) -> str:
+    """Returns what `register` and `freeze` put on record."""
+    event = done.register
+    lines = [
+        label("opened" if done.opened else "ledger", f"{ledger}  {done.ledger}"),
+        label(
+            "register",
+            f"{event.experiment}   protocol sha256 {event.protocol.sha256[:16]}…"
+            f"   {_registered_git(event.git)}",
+        ),
+    ]
+    if event.override is not None:
+        lines.append(label("override", clip(event.override, 160)))
+    if done.freeze is None or done.design is None:
+        lines.append(label("freeze", "not yet: the units file isn't there, or --no-freeze"))
+    else:
+        lines += _frozen_lines(done.freeze, done.design)
+    return "\n".join(lines)
+
+
+def _registered_git(git: RegisterGit | None) -> str:
+    if git is None:
+        return "not in git"
+    return f"git {git.commit[:12]}" + ("" if git.clean else ", with uncommitted changes")
+
+
+def _frozen_lines(event: Freeze, design: Design) -> list[str]:
+    existing = [arm.name for arm in event.arms if arm.origin != "live"]
+    return [
+        label("freeze", _units_text(design)),
+        label("looks", _looks_text(design.power.looks)),
+        *_power_lines(design),
+        *(label("warning", text) for text in design.power.warnings),
+        *([label("note", _existing_text(existing))] if existing else []),
+    ]
+
