@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import msgspec
 
+from fairtrial.ledger.events import Start, Stop
 from fairtrial.ledger.locks import lock_holder, run_lock_path
 from fairtrial.ledger.state import STREAK_MAX, Experiment, due_look, is_ended, is_final
 
@@ -45,6 +46,15 @@ class ArmStatus(msgspec.Struct, frozen=True, kw_only=True):
     reserved_usd: float
 
 
+class SessionNote(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the newest session runs or ran, and what it said when it stopped."""
+
+    number: int
+    host: str
+    stopped: str | None
+    note: str | None
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The JSON of `ledger status`, version 1."""
 
@@ -62,11 +72,13 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     expected_usd: float | None
     ceiling_usd: float | None
     looks: LookCount
+    look_fractions: tuple[float, ...]
     next_look_last: int | None
     waiting_for_look: int
     arms: dict[str, ArmStatus]
     sessions: int
     last_stop: str | None
+    session: SessionNote | None
     running: str | None
     as_registered: bool
     amended: tuple[str, ...]
@@ -74,6 +86,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     refusals: int
     head: HeadStatus
     receipt: str
+    receipt_kept: int | None
     folded_from: int
     next: str
 
@@ -142,11 +155,13 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         expected_usd=_expected_usd(known),
         ceiling_usd=None if ceiling is None else ceiling / 1e9,
         looks=LookCount(taken=len(known.taken), planned=len(known.looks)),
+        look_fractions=tuple(look.tests[0].fraction for look in known.looks),
         next_look_last=last,
         waiting_for_look=_waiting(known, last),
         arms=arms,
         sessions=known.sessions,
         last_stop=known.last_stop,
+        session=_session_note(trial, known),
         running=holder.text() if holder is not None else None,
         as_registered=not any(one.class_ == "analysis" for one in known.amends),
         amended=tuple(sorted({s for one in known.amends for s in one.sections})),
@@ -154,9 +169,30 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         refusals=len(known.refusals),
         head=HeadStatus(size=head.size, root=head.root),
         receipt=trial.receipt(),
+        receipt_kept=_receipt_kept(trial),
         folded_from=trial.log.folded_from,
         next=next_command(word, several),
     )
+
+
+def _session_note(trial: Trial, known: Experiment) -> SessionNote | None:
+    number = known.sessions
+    start = trial.log.find(known.name, "start", number=number) if number else None
+    if not isinstance(start, Start):
+        return None
+    stop = None if known.live else trial.log.find(known.name, "stop", number=number)
+    return SessionNote(
+        number=number,
+        host=start.host,
+        stopped=known.last_stop_time if isinstance(stop, Stop) else None,
+        note=stop.note if isinstance(stop, Stop) else None,
+    )
+
+
+def _receipt_kept(trial: Trial) -> int | None:
+    """Returns the size that the newest receipt beside the ledger vouches for."""
+    names = (path.name.partition("-")[0] for path in (trial.side / "receipts").glob("*.txt"))
+    return max((int(size) for size in names if size.isdecimal()), default=None)
 
 
 def _arm_names(known: Experiment) -> list[tuple[int, str]]:
