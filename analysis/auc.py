@@ -296,9 +296,9 @@ def _clustered(
 def _residuals(
     components: FloatArray, area: float, codes: IntArray, count: int
 ) -> tuple[FloatArray, int]:
-    sizes = np.bincount(codes, minlength=count)
+    sizes = np.bincount(codes, minlength=count).astype(np.float64)
     order = np.lexsort((components, codes))
-    ordered, ends = components[order].tolist(), np.cumsum(sizes).tolist()
+    ordered, ends = components[order].tolist(), np.cumsum(sizes).astype(np.int64).tolist()
     sums = [math.fsum(ordered[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     return np.array(sums) - sizes * area, int(np.count_nonzero(sizes))
 
