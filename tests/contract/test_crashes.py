@@ -128,7 +128,7 @@ def test_killed_commit_is_read_without_repair(disk: Medium, tmp_path: Path) -> N
         before = [(path, path.stat().st_size) for path in sorted(tmp_path.iterdir())]
         assert len(_checked(disk)) >= 200
         assert before == [(path, path.stat().st_size) for path in sorted(tmp_path.iterdir())]
-        open_store(disk.path).recover(tmp_path / "quarantine")
+        disk.open().recover(tmp_path / "quarantine")
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_every_cut_of_the_last_entry_is_repaired(jsonl: Medium, tmp_path: Path) 
     for cut in range(start, len(whole) + 1):
         jsonl.path.write_bytes(whole[:cut])
         quarantine = tmp_path / f"quarantine-{cut}"
-        store = open_store(jsonl.path)
+        store = jsonl.open()
         left = whole[start:cut]
         is_whole = cut == len(whole) - 1
         expected = Torn(start, len(left), hashlib.sha256(left).hexdigest(), is_whole)

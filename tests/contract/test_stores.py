@@ -345,6 +345,7 @@ def test_write_needs_one_name(disk: Medium, tmp_path: Path) -> None:
     assert 2 == through.tail().size
     with pytest.raises(StoreError, match="one name"), through.writer():
         pytest.fail("a writer through a link")
+    through.close()
     link.unlink()
     link.hardlink_to(disk.path)
     with pytest.raises(StoreError, match="2 names"):
