@@ -4,9 +4,9 @@ Part of the fold (`fold.py`). Leaves signatures and notes to whoever verifies th
 places.
 
 Rules:
-- A refusal is evidence only: the same one is recorded once, and 1,000 of an experiment at most.
-- After close only anchor and recover may follow.
-- What the rules themselves need (protocol, plan) can't be erased.
+- A refusal is evidence only: the same one is recorded once, and 1,000 of an experiment at most, of
+  which the last only says that the record is full.
+- What the rules themselves need (protocols, plan, unopened seals) can't be erased.
 """
 
 from __future__ import annotations
@@ -15,11 +15,20 @@ from typing import cast
 
 from .entry import Entry
 from .events import Anchor, Close, Event, Import, Key, Recover, Redact, Refuse, Sign
-from .state import PlanReader, Signature, State, experiment_of, is_ended, require
+from .state import (
+    PlanReader,
+    Signature,
+    State,
+    experiment_of,
+    is_blinded,
+    is_ended,
+    require,
+)
 
-__all__ = ("HANDLERS", "REFUSALS_MAX", "refusal_key")
+__all__ = ("HANDLERS", "REFUSALS_FULL", "REFUSALS_MAX", "refusal_key")
 
 REFUSALS_MAX = 1000
+REFUSALS_FULL = "full"
 
 
 def refusal_key(event: Refuse) -> str:
@@ -32,13 +41,17 @@ def _refuse(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     known = experiment_of(state, event)
     require(refusal_key(event) not in known.refusals, "this refusal is on record", where=known.name)
     require(len(known.refusals) < REFUSALS_MAX, "the record of refusals is full", where=known.name)
+    require(
+        (event.field == REFUSALS_FULL) == (len(known.refusals) == REFUSALS_MAX - 1),
+        f"the last refusal that fits, and only that one, names the field {REFUSALS_FULL}",
+        where=known.name,
+    )
     known.refusals.add(refusal_key(event))
     known.counters["refuse"] = event.number
 
 
 def _sign(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Sign", event)
-    require(not state.closed, "the ledger is closed")
     require(event.subject.seq < entry.seq, "the subject of a signature comes before it")
     state.signatures.append(
         Signature(seq=entry.seq, subject=event.subject.seq, role=event.role, meaning=event.meaning)
@@ -48,11 +61,11 @@ def _sign(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None
 
 def _import(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Import", event)
-    require(not state.closed, "the ledger is closed")
     require(
         any(k.freeze_seq is not None and not is_ended(k) for k in state.experiments.values()),
         "an import needs a frozen experiment that hasn't ended",
     )
+    state.imported_seq = entry.seq
     state.counters["import"] = event.number
 
 
@@ -68,7 +81,6 @@ def _anchor(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
 
 def _key(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Key", event)
-    require(not state.closed, "the ledger is closed")
     require(event.previous == state.vkey, "a new key names the one before it")
     require(
         (event.previous is None) == (event.previous_signature is None),
@@ -80,14 +92,14 @@ def _key(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
 
 def _redact(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Redact", event)
-    require(not state.closed, "the ledger is closed")
-    needed = {
-        blob.sha256
-        for known in state.experiments.values()
-        for blob in (known.protocol, known.resolved, known.plan_blob)
-        if blob is not None
-    }
-    require(event.blob.sha256 not in needed, "the rules need this blob: it can't be erased")
+    sha256 = event.blob.sha256
+    require(sha256 not in state.kept, "the rules need this blob: it can't be erased")
+    require(
+        not any(
+            sha256 in known.seals and is_blinded(known) for known in state.experiments.values()
+        ),
+        "the blob is a seal that isn't opened yet: it can't be erased",
+    )
     state.erased.add(event.blob.sha256)
     state.counters["redact"] = event.number
 

@@ -1,22 +1,36 @@
 """Rules of looks and ends: look, result, withdraw, reanalysis, invalidate, unblind.
 
 Part of the fold (`fold.py`). Leaves every number to the analysis: here a look is a place, a basis
-and
-whether the run continues.
+and whether the run continues.
 
 Rules:
 - A look is taken once, in order, when all slots up to it are settled and no attempt is open.
 - A basis lies after the last change of the experiment, so nothing slipped in between.
-- A look that isn't eligible can't cross; a due look comes before any end.
-- After a crossing that stops there is only the result.
+- A look that isn't eligible, by design or on its data, can't cross.
+- A due look comes before any end.
+- After a crossing that stops there is only the result; after any crossing no withdrawal.
+- Cut short, an experiment is inconclusive: by a person always, by a ceiling unless the protocol
+  has it analysed and the ceiling is the registered one; a verdict that was reached before stands.
+- A result after an amendment of class analysis, or after unblinding early, isn't as registered.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
+from .ceilings import may_analyse
 from .entry import Entry
-from .events import Event, Head, Invalidate, Look, Reanalysis, Result, Unblind, Withdraw
+from .events import (
+    Event,
+    Head,
+    Invalidate,
+    Look,
+    LookPlan,
+    Reanalysis,
+    Result,
+    Unblind,
+    Withdraw,
+)
 from .state import (
     Experiment,
     LookTaken,
@@ -25,6 +39,8 @@ from .state import (
     State,
     due_look,
     experiment_of,
+    is_blinded,
+    is_crossed_for_good,
     is_ended,
     is_final,
     is_idle,
@@ -57,33 +73,50 @@ def _look(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None
     require(
         event.last == planned.last, "the look ends at another slot than planned", where=known.name
     )
-    crossed = False
-    for comparison in event.comparisons:
-        for endpoint in comparison.endpoints:
-            require(
-                endpoint.eligible or endpoint.crossed == "no",
-                "a look that isn't eligible can't cross",
-                where=endpoint.name,
-            )
-            crossed = crossed or endpoint.crossed != "no"
+    crossed = _check_crossings(planned, event)
     final = event.number == len(known.looks)
-    require(not (final and event.continues), "nothing comes after the last look", where=known.name)
-    require(
-        event.continues or final or crossed, "a look stops a run only by crossing", where=known.name
-    )
-    rules = known.rules
-    assert rules is not None
-    require(
-        event.continues or final or rules.on_crossing == "stop",
-        "the protocol goes on after a crossing",
-        where=known.name,
-    )
+    # While blinded the numbers are sealed; that a look stopped still says that something crossed.
+    sealed = event.sealed is not None and is_blinded(known)
+    crossed = crossed or (sealed and not event.continues and not final)
+    _check_continues(known, event, crossed=crossed, final=final)
     _check_basis(known, entry, event.basis)
+    if event.sealed is not None:
+        known.seals.add(event.sealed.sha256)
     known.taken.append(
         LookTaken(seq=entry.seq, last=event.last, continues=event.continues, crossed=crossed)
     )
     known.counters["look"] = event.number
     known.last_change = entry.seq
+
+
+def _check_crossings(planned: LookPlan, event: Look) -> bool:
+    """Checks that only what is eligible crosses; returns whether anything did."""
+    barred = {(test.comparison, test.endpoint) for test in planned.tests if not test.eligible}
+    crossed = False
+    for comparison in event.comparisons:
+        for endpoint in comparison.endpoints:
+            if endpoint.crossed == "no":
+                continue
+            require(
+                endpoint.eligible and (comparison.name, endpoint.name) not in barred,
+                "a look that isn't eligible can't cross",
+                where=f"{comparison.name} {endpoint.name}",
+            )
+            crossed = True
+    return crossed
+
+
+def _check_continues(known: Experiment, event: Look, *, crossed: bool, final: bool) -> None:
+    """Checks that the run goes on unless this is the last look or a crossing that stops."""
+    rules = known.rules
+    assert rules is not None
+    if final:
+        require(not event.continues, "nothing comes after the last look", where=known.name)
+    elif not event.continues:
+        require(crossed, "a look stops a run only by crossing", where=known.name)
+        require(
+            rules.on_crossing == "stop", "the protocol goes on after a crossing", where=known.name
+        )
 
 
 def _result(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
@@ -104,32 +137,23 @@ def _result(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     )
     require(due_look(known) is None, "a look is due", where=known.name, todo="ledger look")
     require(
-        known.unblind_seq is not None or all(a.commitment is None for a in known.arms),
-        "the arms are still blinded",
-        where=known.name,
-        todo="ledger unblind",
+        not is_blinded(known), "the arms are still blinded", where=known.name, todo="ledger unblind"
     )
     require(event.look == len(known.taken), "the result states the looks taken", where=known.name)
-    stopped = bool(known.taken) and not known.taken[-1].continues
-    final = is_final(known)
-    last = len(known.taken) == len(known.looks)
-    true = {
-        "last_look": final and last,
-        "boundary": stopped and any(look.crossed for look in known.taken),
-        "ceiling": not final and known.last_stop == "ceiling",
-        "wall_time": not final and known.last_stop == "wall_time",
-        "person": not final,
-    }[event.stopped_by]
     require(
-        true,
+        _is_end(known, event),
         f"the experiment wasn't ended by {event.stopped_by}",
         where=known.name,
         todo="ledger run, or ledger result --stop --reason TEXT",
     )
-    crossed = any(look.crossed for look in known.taken)
     require(
-        event.stopped_by != "person" or crossed or event.verdict == "inconclusive",
-        "a stop by a person is inconclusive",
+        event.verdict == "inconclusive" or _may_conclude(known, event),
+        f"an experiment that {event.stopped_by} cut short is inconclusive",
+        where=known.name,
+    )
+    require(
+        event.as_registered is not True or not _has_deviated(known),
+        "the result isn't as registered: the protocol was amended, or the arms unblinded early",
         where=known.name,
     )
     _check_basis(known, entry, event.basis)
@@ -140,6 +164,30 @@ def _result(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
         stopped_by=event.stopped_by,
     )
     known.last_change = entry.seq
+
+
+def _is_end(known: Experiment, event: Result) -> bool:
+    """Returns whether what the result says ended the experiment is true."""
+    match event.stopped_by:
+        case "last_look":
+            return is_final(known) and len(known.taken) == len(known.looks)
+        case "boundary":
+            return is_crossed_for_good(known)
+        case "ceiling" | "wall_time":
+            return not is_final(known) and known.last_stop == event.stopped_by
+        case "person":
+            return not is_final(known)
+
+
+def _may_conclude(known: Experiment, event: Result) -> bool:
+    """Returns whether a verdict other than inconclusive may stand."""
+    if is_final(known) or any(look.crossed for look in known.taken):
+        return True
+    return event.stopped_by != "person" and may_analyse(known)
+
+
+def _has_deviated(known: Experiment) -> bool:
+    return known.unblinded_early or any(one.class_ == "analysis" for one in known.amends)
 
 
 def _withdraw(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
@@ -179,6 +227,11 @@ def _invalidate(state: State, entry: Entry, event: Event, plan_of: PlanReader) -
     )
     assert slots is not None
     require(
+        position not in known.invalidated,
+        "this outcome was declared invalid before",
+        where=f"{known.name} position {position}",
+    )
+    require(
         event.subject.seq == slots.decision_seq[position],
         "the subject isn't the outcome of this slot",
         where=f"entry {event.subject.seq}",
@@ -191,9 +244,12 @@ def _invalidate(state: State, entry: Entry, event: Event, plan_of: PlanReader) -
 def _unblind(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Unblind", event)
     known = experiment_of(state, event)
+    require(is_blinded(known), "the arms aren't blinded", where=known.name)
+    names = [arm.name for arm in event.arms]
     require(
-        any(arm.commitment is not None for arm in known.arms),
-        "the arms aren't blinded",
+        sorted(names) == sorted(arm.name for arm in known.arms)
+        and len({arm.arm for arm in event.arms}) == len(names),
+        "unblinding opens every commitment, each to an arm of its own",
         where=known.name,
     )
     require(

@@ -27,6 +27,7 @@ Rules:
 - A transition checks everything first and changes the state only then: a refused event leaves it as
   it was. The state is handed over: use the one returned, not the one given.
 - One slot holds one event: a taken slot is a ConflictError, a gap in numbers a TransitionError.
+- After `close` only anchor and recover may follow.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from .state import LEDGER_WIDE, PLACED, PlanReader, State, is_taken, next_number
 
 __all__ = ("apply",)
 
+_AFTER_CLOSE = frozenset({"anchor", "recover"})
 _HANDLERS = {**_PLAN, **_RUN, **_END, **_BOOK}
 
 
@@ -75,13 +77,15 @@ def _check_slot(state: State, kind: str, event: Event) -> None:
     if (kind in PLACED) != (event.position > 0):
         has = "needs a" if kind in PLACED else "has no"
         raise TransitionError(f"an event of kind {kind} {has} position")
-    if is_taken(state, event):
+    expected = next_number(state, kind, event.experiment, event.position)
+    if is_taken(state, kind, event, expected):
         raise ConflictError(
             "the slot is taken",
             where=slot_text(event),
             todo="one slot holds one event; ledger log shows it",
         )
-    expected = next_number(state, kind, event.experiment, event.position)
+    if state.closed and kind not in _AFTER_CLOSE:
+        raise TransitionError("the ledger is closed", todo="open another one that continues it")
     if event.number != expected:
         raise TransitionError(
             "numbers of a slot follow without gap",

@@ -1,14 +1,14 @@
 """Rules of the plan: open, adopt, register, freeze, amend.
 
-Part of the fold (`fold.py`). Leaves the protocol's meaning to the engine: here a section is a
-name and
-a digest.
+Part of the fold (`fold.py`). Leaves the protocol's meaning to the engine: here a section is a name
+and a digest.
 
 Rules:
 - Sections `identity`, `units`, `design`, `arms.*` and `scoring` never change after the freeze.
 - An amendment's class follows from the sections it touches: any of the rest makes it `analysis`,
-  else
-  `budget` makes it `operational`, else it is `text`.
+  else `budget` makes it `operational`, else it is `text`.
+- What an amendment changes belongs to its class: only `analysis` touches looks and rules other than
+  ceilings, and `text` touches neither.
 - Looks already taken never change; those to come end at or after the highest touched slot.
 """
 
@@ -18,8 +18,8 @@ from typing import cast
 
 from .entry import Entry
 from .errors import TransitionError
-from .events import Adopt, Amend, Event, Freeze, LookPlan, Open, Register
-from .slots import new_slots
+from .events import Adopt, Amend, Event, Freeze, LookPlan, Open, Register, Rules
+from .slots import Slots, new_slots
 from .state import (
     AmendNote,
     ArmTally,
@@ -34,8 +34,13 @@ from .state import (
     newest_protocol,
     require,
 )
+from .tries import ATTEMPTS_MAX
 
 __all__ = ("HANDLERS", "amend_class", "changed_sections", "is_fixed")
+
+ARMS_MAX = 255
+# What of the rules belongs to the section `budget`.
+_CEILINGS = ("usd_nanousd", "calls", "tokens", "wall_seconds", "arms")
 
 
 def _open(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
@@ -46,7 +51,6 @@ def _open(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None
 
 def _adopt(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Adopt", event)
-    require(not state.closed, "the ledger is closed")
     require(
         event.schemas != state.schemas or event.tool != state.tool, "this tool already writes here"
     )
@@ -56,7 +60,6 @@ def _adopt(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> Non
 
 def _register(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Register", event)
-    require(not state.closed, "the ledger is closed")
     if event.supersedes is not None:
         old = state.experiments.get(event.supersedes)
         require(
@@ -77,6 +80,7 @@ def _register(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> 
         media=event.media,
         supersedes=event.supersedes,
     )
+    state.kept |= {event.protocol.sha256, event.resolved.sha256}
 
 
 def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
@@ -91,7 +95,11 @@ def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
             todo="put the blobs folder back beside the ledger",
         )
     names = [arm.name for arm in event.arms]
-    require(len(set(names)) == len(names) > 0, "arms have names of their own", where=known.name)
+    require(
+        0 < len(set(names)) == len(names) <= ARMS_MAX,
+        f"arms have names of their own, at most {ARMS_MAX} of them",
+        where=known.name,
+    )
     require(
         len(plan.arms) == event.slot_count > 0,
         "the plan has as many lines as slots",
@@ -99,6 +107,8 @@ def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     )
     require(set(plan.arms) <= set(names), "the plan holds only the frozen arms", where=known.name)
     _check_looks(known, event.looks, event.slot_count)
+    _check_rules(known, event.rules)
+    _check_blinding(known, event)
     index = {name: number for number, name in enumerate(names)}
     known.freeze_seq = entry.seq
     known.plan_blob, known.units_blob, known.files_blob = event.plan, event.units, event.files
@@ -106,6 +116,30 @@ def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     known.arms, known.rules, known.looks = event.arms, event.rules, event.looks
     known.slots = new_slots([index[name] for name in plan.arms])
     known.tallies = [ArmTally() for _ in names]
+    known.last_change = entry.seq
+    state.kept.add(event.plan.sha256)
+
+
+def _check_rules(known: Experiment, rules: Rules) -> None:
+    require(
+        1 <= rules.attempts_max <= ATTEMPTS_MAX,
+        f"a slot is tried 1 to {ATTEMPTS_MAX} times",
+        where=known.name,
+    )
+
+
+def _check_blinding(known: Experiment, event: Freeze) -> None:
+    """Checks that no arm of a blinded experiment can be told by what it reserves."""
+    blinded = [arm for arm in event.arms if arm.commitment is not None]
+    require(
+        not blinded
+        or (
+            len(blinded) == len(event.arms)
+            and len({arm.reserve_nanousd for arm in event.arms}) == 1
+        ),
+        "blinded arms all have a commitment and the same reservation",
+        where=known.name,
+    )
 
 
 def _check_looks(known: Experiment, looks: tuple[LookPlan, ...], slot_count: int) -> None:
@@ -137,13 +171,38 @@ def amend_class(sections: tuple[str, ...]) -> str:
 def _amend(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Amend", event)
     known = experiment_of(state, event)
+    changed = changed_sections(known, event.sections)
+    _check_amend(known, event, changed)
+    _check_amended(known, event)
+    if "budget" in changed and any(tally.calls for tally in known.tallies):
+        known.budget_moved = True
+    state.kept |= {event.protocol.sha256, event.resolved.sha256}
+    newest_protocol(known, event, entry.seq)
+    known.rules = known.rules if event.rules is None else event.rules
+    known.looks = known.looks if event.looks is None else event.looks
+    known.last_change = entry.seq
+    known.counters["amend"] = event.number
+    known.amends.append(
+        AmendNote(
+            seq=entry.seq,
+            class_=event.class_,
+            sections=changed,
+            fields=event.fields,
+            outcomes=event.outcomes,
+            looks_taken=event.looks_taken,
+            reason=event.reason,
+        )
+    )
+
+
+def _check_amend(known: Experiment, event: Amend, changed: tuple[str, ...]) -> None:
+    """Checks that this amendment may stand now and says what it is."""
     require(not is_ended(known), "the experiment has ended", where=known.name)
     require(
         event.subject.seq == known.plan_seq,
         "an amendment amends the newest protocol",
         where=known.name,
     )
-    changed = changed_sections(known, event.sections)
     class_ = amend_class(changed)
     frozen = known.freeze_seq is not None
     fixed = [s for s in changed if is_fixed(s)]
@@ -163,6 +222,11 @@ def _amend(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> Non
         "an amendment states how many outcomes and looks there were",
         where=known.name,
     )
+    require(
+        (event.rules is None and event.looks is None) or frozen,
+        "rules and looks change only after the freeze",
+        where=known.name,
+    )
     if class_ == "analysis":
         require(is_idle(known), "a run is going on", where=known.name, todo="stop it first")
         require(
@@ -171,57 +235,48 @@ def _amend(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> Non
             where=known.name,
             todo="ledger look",
         )
-    require(
-        (event.rules is None and event.looks is None) or frozen,
-        "rules and looks change only after the freeze",
-        where=known.name,
-    )
-    _check_amended(known, event)
-    newest_protocol(known, event, entry.seq)
-    if event.rules is not None:
-        known.rules = event.rules
-    if event.looks is not None:
-        known.looks = event.looks
-    if class_ == "analysis":
-        known.last_change = entry.seq
-    known.counters["amend"] = event.number
-    known.amends.append(
-        AmendNote(
-            seq=entry.seq,
-            class_=class_,
-            sections=changed,
-            fields=event.fields,
-            outcomes=event.outcomes,
-            looks_taken=event.looks_taken,
-            reason=event.reason,
-        )
-    )
 
 
 def _check_amended(known: Experiment, event: Amend) -> None:
-    """Checks that looks taken stay and that a crossing's effect isn't changed after it."""
-    if (
-        event.rules is not None
-        and known.rules is not None
-        and any(look.crossed for look in known.taken)
-    ):
+    """Checks that rules and looks change only as far as the class of the amendment goes."""
+    if event.rules is not None and known.rules is not None:
+        _check_amended_rules(known, known.rules, event.rules, event.class_)
+    if event.looks is not None and known.slots is not None:
         require(
-            event.rules.on_crossing == known.rules.on_crossing,
-            "what a crossing does can't change after one",
+            event.class_ == "analysis" or event.looks == known.looks,
+            f"an amendment of class {event.class_} leaves the looks alone",
             where=known.name,
         )
-    if event.looks is None or known.slots is None:
-        return
-    _check_looks(known, event.looks, len(known.slots))
+        _check_amended_looks(known, event.looks, known.slots)
+
+
+def _check_amended_rules(known: Experiment, old: Rules, new: Rules, class_: str) -> None:
+    _check_rules(known, new)
+    changed = {n for n in Rules.__struct_fields__ if getattr(old, n) != getattr(new, n)}
+    beyond = {
+        "text": changed,
+        "operational": changed - set(_CEILINGS),
+        "analysis": changed & {"on_crossing"} if any(x.crossed for x in known.taken) else set(),
+    }[class_]
+    require(
+        not beyond,
+        f"an amendment of class {class_} can't change {', '.join(sorted(beyond))} now",
+        where=known.name,
+        todo="what a crossing does stays as it was at the crossing" if class_ == "analysis" else "",
+    )
+
+
+def _check_amended_looks(known: Experiment, looks: tuple[LookPlan, ...], slots: Slots) -> None:
+    _check_looks(known, looks, len(slots))
     taken = len(known.taken)
     require(
-        event.looks[:taken] == known.looks[:taken],
+        looks[:taken] == known.looks[:taken],
         "looks already taken don't change",
         where=known.name,
     )
-    touched = known.slots.highest_touched()
+    touched = slots.highest_touched()
     require(
-        all(look.last >= touched for look in event.looks[taken:]),
+        all(look.last >= touched for look in looks[taken:]),
         "a look to come ends at or after the highest attempted slot",
         where=known.name,
     )

@@ -5,15 +5,16 @@ Leaves the decision to trust it to `log.py`; `replay` never reads it.
 Rules:
 - One file, checksummed; anything odd about it means that there is no cache.
 - It names the ledger, the size, the last leaf, the root and the code that folded: another version
-  of the
-  fold never reads it.
+  of the fold never reads it, nor a machine of another byte order.
 - It is written to a temporary name and renamed; losing it costs time and nothing else.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from array import array
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,13 @@ from blake3 import blake3
 from .merkle import CompactRange
 from .state import State
 
-__all__ = ("Projection", "load_projection", "save_projection")
+__all__ = (
+    "Projection",
+    "encode_projection",
+    "load_projection",
+    "parse_projection",
+    "save_projection",
+)
 
 
 class Projection(msgspec.Struct, kw_only=True):
@@ -58,34 +65,23 @@ def _from_bytes(kind: type, value: Any) -> Any:
 @cache
 def _code() -> str:
     """Returns a digest over the modules that make the fold what it is."""
-    hasher = blake3()
+    hasher = blake3(sys.byteorder.encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         hasher.update(path.name.encode() + b"\0" + path.read_bytes())
     return hasher.hexdigest()
 
 
-def save_projection(path: Path, state: State, tree: CompactRange, leaf: bytes) -> None:
-    """Writes the cache; a failure to write is no failure of the caller's act."""
+def encode_projection(state: State, tree: CompactRange, leaf: bytes) -> bytes:
+    """Returns the bytes of a projection behind their checksum."""
     projection = Projection(
         code=_code(), leaf=leaf, root=tree.root(), hashes=tree.hashes, state=state
     )
     data = msgspec.msgpack.encode(projection, enc_hook=_to_bytes)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(blake3(data).digest() + data)
-        temporary.replace(path)
-    except OSError:
-        # A cache that can't be written is a cache that isn't there.
-        temporary.unlink(missing_ok=True)
+    return blake3(data).digest() + data
 
 
-def load_projection(path: Path) -> Projection | None:
-    """Returns the cache, or None when it is missing, damaged or written by other code."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
+def parse_projection(data: bytes) -> Projection | None:
+    """Returns the projection in these bytes, None when they are damaged or of other code."""
     if len(data) < 32 or blake3(data[32:]).digest() != data[:32]:
         return None
     try:
@@ -93,3 +89,24 @@ def load_projection(path: Path) -> Projection | None:
     except msgspec.MsgspecError:
         return None
     return projection if projection.code == _code() else None
+
+
+def save_projection(path: Path, state: State, tree: CompactRange, leaf: bytes) -> None:
+    """Writes the cache; a failure to write is no failure of the caller's act."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(encode_projection(state, tree, leaf))
+        temporary.replace(path)
+    except OSError:
+        # A cache that can't be written is a cache that isn't there.
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def load_projection(path: Path) -> Projection | None:
+    """Returns the cache, or None when it is missing, damaged or written by other code."""
+    try:
+        return parse_projection(path.read_bytes())
+    except OSError:
+        return None

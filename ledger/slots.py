@@ -41,7 +41,8 @@ class Slots(msgspec.Struct, kw_only=True):
         counted: Ended attempts that count against `attempts.max`.
         lost: Attempts that were lost or interrupted.
         excused: How often a failing streak was excused.
-        ended: How the newest ended attempt ended.
+        no_retry: Whether the newest ended attempt said that another one is of no use.
+        ended: How the newest ended attempt ended; 0 for none and for one that is excused.
         is_open: Whether the newest attempt is open.
         is_first: Whether the newest attempt was the slot's first of its session.
         session: The session of the newest attempt.
@@ -55,6 +56,7 @@ class Slots(msgspec.Struct, kw_only=True):
     counted: bytearray
     lost: bytearray
     excused: bytearray
+    no_retry: bytearray
     ended: bytearray
     is_open: bytearray
     is_first: bytearray
@@ -104,6 +106,7 @@ def new_slots(arms: Sequence[int]) -> Slots:
         counted=bytearray(size),
         lost=bytearray(size),
         excused=bytearray(size),
+        no_retry=bytearray(size),
         ended=bytearray(size),
         is_open=bytearray(size),
         is_first=bytearray(size),

@@ -46,6 +46,8 @@ __all__ = (
     "State",
     "due_look",
     "experiment_of",
+    "is_blinded",
+    "is_crossed_for_good",
     "is_ended",
     "is_final",
     "is_idle",
@@ -55,6 +57,7 @@ __all__ = (
     "next_number",
     "require",
     "slot_text",
+    "slots_of",
 )
 
 STREAK_MAX = 5
@@ -169,16 +172,19 @@ class Experiment(msgspec.Struct, kw_only=True):
     last_stop: str | None = None
     last_stop_time: str = ""
     start_time: str = ""
-    ran_seconds: float = 0.0
+    seen_time: str = ""  # newest event of the newest session
+    ran_seconds: float = 0.0  # of sessions before the live one
     settled: int = 0
     open: int = 0
-    last_change: int = -1
+    last_change: int = -1  # newest entry that a basis has to cover
+    budget_moved: bool = False  # amended after the first attempt
     taken: list[LookTaken] = []
     amends: list[AmendNote] = []
     lost: dict[int, list[LostAttempt]] = {}
     invalidated: dict[int, int] = {}
     unblind_seq: int | None = None
     unblinded_early: bool = False
+    seals: set[str] = set()  # SHA-256 of the sealed blobs of looks
     result: ResultNote | None = None
     withdrawn_seq: int | None = None
     refusals: set[str] = set()
@@ -206,6 +212,8 @@ class State(msgspec.Struct, kw_only=True):
     anchored: dict[str, int] = {}  # level -> largest size covered
     signatures: list[Signature] = []
     erased: set[str] = set()
+    kept: set[str] = set()  # SHA-256 of blobs that the rules need
+    imported_seq: int = -1  # newest import
     experiments: dict[str, Experiment] = {}
     counters: dict[str, int] = {}
 
@@ -253,42 +261,48 @@ def next_number(state: State, kind: str, experiment: str, position: int = 0) -> 
     return known.counters.get(kind, 0) + 1
 
 
-def is_taken(state: State, event: Event) -> bool:
-    """Returns whether the slot of an event already holds one."""
-    kind = event_kind(event)
+def is_taken(state: State, kind: str, event: Event, expected: int) -> bool:
+    """Returns whether the slot of an event holds one for certain.
+
+    A `stop` of a fenced session and an `attempt_end` of a settled slot may be on record or not;
+    what the state keeps doesn't tell, and both are refused either way.
+
+    Args:
+        state: The fold so far.
+        kind: The event's kind.
+        event: The event.
+        expected: The number that the next event of this kind and place carries.
+    """
     known = state.experiments.get(event.experiment)
-    if kind not in ONCE:
-        if kind == "stop":
-            return known is not None and (
-                event.number < known.sessions or (event.number == known.sessions and not known.live)
-            )
-        expected = next_number(state, kind, event.experiment, event.position)
-        if kind == "attempt_end" and known is not None and known.slots is not None:
-            within = 0 < event.position <= len(known.slots)
-            return within and (
-                0 < event.number < expected
-                or (event.number == expected > 0 and not known.slots.is_open[event.position])
-            )
-        return 0 < event.number < expected
-    if kind == "open":
-        return state.size > 0
-    if kind == "close":
-        return state.closed
-    if known is None:
-        return False
-    if kind == "decision":
-        slots = known.slots
-        return (
-            slots is not None
-            and 0 < event.position <= len(slots)
-            and slots.status[event.position] > 0
-        )
-    return {
-        "register": True,
-        "freeze": known.freeze_seq is not None,
-        "result": known.result is not None,
-        "withdraw": known.withdrawn_seq is not None,
-    }[kind]
+    if kind in ONCE:
+        return _is_taken_once(state, kind, known, event.position)
+    if kind == "stop":
+        return known is not None and 0 < event.number == expected and not known.live
+    if kind == "attempt_end" and 0 < event.number == expected:
+        slots, position = known.slots if known is not None else None, event.position
+        if slots is None or not 0 < position <= len(slots):
+            return False
+        return not slots.is_open[position] and not slots.status[position]
+    return 0 < event.number < expected
+
+
+def _is_taken_once(state: State, kind: str, known: Experiment | None, position: int) -> bool:
+    match kind:
+        case "decision":
+            slots = known.slots if known is not None else None
+            return slots is not None and position <= len(slots) and slots.status[position] > 0
+        case "open":
+            return state.size > 0
+        case "close":
+            return state.closed
+        case "register":
+            return known is not None
+        case "freeze":
+            return known is not None and known.freeze_seq is not None
+        case "result":
+            return known is not None and known.result is not None
+        case _:
+            return known is not None and known.withdrawn_seq is not None
 
 
 def experiment_of(state: State, event: Event) -> Experiment:
@@ -318,6 +332,16 @@ def is_ended(known: Experiment) -> bool:
     return known.result is not None or known.withdrawn_seq is not None
 
 
+def is_crossed_for_good(known: Experiment) -> bool:
+    """Returns whether the newest look crossed a boundary and stopped the experiment."""
+    return bool(known.taken) and known.taken[-1].crossed and not known.taken[-1].continues
+
+
+def is_blinded(known: Experiment) -> bool:
+    """Returns whether arms stand under commitments that aren't opened."""
+    return known.unblind_seq is None and any(arm.commitment is not None for arm in known.arms)
+
+
 def is_idle(known: Experiment) -> bool:
     """Returns whether no session is live and no attempt open."""
     return not known.live and known.open == 0
@@ -339,6 +363,17 @@ def due_look(known: Experiment) -> int | None:
     if known.slots.status.find(0, start, last + 1) != -1:
         return None
     return len(known.taken) + 1
+
+
+def slots_of(known: Experiment) -> Slots:
+    """Returns the slots of an experiment.
+
+    Raises:
+        TransitionError: It isn't frozen, so there are none.
+    """
+    if known.slots is None:
+        raise TransitionError("the experiment isn't frozen", where=known.name, todo="ledger freeze")
+    return known.slots
 
 
 def newest_protocol(known: Experiment, event: Register | Amend, seq: int) -> None:

@@ -1,0 +1,149 @@
+"""Ceilings of an experiment: money, calls, tokens and time, against what was spent and reserved.
+
+Part of the fold. Leaves it to `run_rules.py` when to ask, and to the engine what to reserve
+together.
+
+Rules:
+- An attempt needs room for its whole reservation beside all that is spent and open.
+- A cost that isn't reported is the reservation.
+- Tokens aren't reserved: nothing starts once they are used up.
+- Time runs from each start to its stop, or to the last event of a session that never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from .errors import TransitionError
+from .state import Experiment, next_look_last, slots_of
+from .tries import is_exhausted
+
+__all__ = (
+    "charge_nanousd",
+    "is_at_ceiling",
+    "is_out_of_time",
+    "may_analyse",
+    "room_for",
+    "seconds_between",
+    "seconds_run",
+)
+
+
+def charge_nanousd(cost: int | None, reserve: int) -> int:
+    """Returns what an ended attempt costs: what was reported, else what was reserved."""
+    return reserve if cost is None else cost
+
+
+def room_for(known: Experiment, arms: Sequence[int], *, spared: Sequence[int] = ()) -> str:
+    """Returns which ceiling leaves no room for one attempt in each of `arms`; "" when all fit.
+
+    Args:
+        known: The experiment.
+        arms: Indices of arms.
+        spared: Per arm, nano-USD that are taken as not spent.
+    """
+    rules = known.rules
+    assert rules is not None
+    usd_sum = calls_sum = tokens_sum = 0
+    for index, tally in enumerate(known.tallies):
+        frozen, wanted = known.arms[index], arms.count(index)
+        usd = tally.spent_nanousd + tally.reserved_nanousd + wanted * frozen.reserve_nanousd
+        usd -= spared[index] if spared else 0
+        calls, tokens = tally.calls + wanted, tally.tokens
+        usd_sum, calls_sum, tokens_sum = usd_sum + usd, calls_sum + calls, tokens_sum + tokens
+        own = rules.arms.get(frozen.name)
+        if wanted and own is not None:
+            short = _over(usd, own.usd_nanousd, calls, own.calls, tokens, own.tokens)
+            if short:
+                return f"arm {frozen.name}: {short}"
+    return _over(usd_sum, rules.usd_nanousd, calls_sum, rules.calls, tokens_sum, rules.tokens)
+
+
+def _over(
+    usd: int,
+    usd_max: int | None,
+    calls: int,
+    calls_max: int | None,
+    tokens: int,
+    tokens_max: int | None,
+) -> str:
+    if usd_max is not None and usd > usd_max:
+        return f"usd {usd / 1e9:.2f} of {usd_max / 1e9:.2f}"
+    if calls_max is not None and calls > calls_max:
+        return f"calls {calls} of {calls_max}"
+    if tokens_max is not None and tokens >= tokens_max:
+        return f"tokens {tokens} of {tokens_max}"
+    return ""
+
+
+def is_at_ceiling(known: Experiment, *, without_lost: bool = False) -> bool:
+    """Returns whether some slot before the next look can't be attempted for a ceiling.
+
+    Args:
+        known: The experiment.
+        without_lost: Whether to ask as if lost attempts, whose true cost nobody has stated, had
+            cost nothing.
+    """
+    slots = slots_of(known)
+    waiting: set[int] = set()
+    for position in slots.pending(1, next_look_last(known)):
+        arm = slots.arm[position]
+        live = known.arms[arm].origin == "live"
+        if arm not in waiting and live and not is_exhausted(known, position):
+            waiting.add(arm)
+    spared = _unsettled_nanousd(known) if without_lost else ()
+    together = sorted(waiting)
+    return bool(together) and bool(
+        any(room_for(known, [arm], spared=spared) for arm in together)
+        or room_for(known, together, spared=spared)
+    )
+
+
+def _unsettled_nanousd(known: Experiment) -> list[int]:
+    """Returns per arm what lost attempts were charged and nobody has settled."""
+    sums = [0] * len(known.arms)
+    for attempts in known.lost.values():
+        for lost in attempts:
+            sums[lost.arm] += 0 if lost.settled else lost.charged
+    return sums
+
+
+def may_analyse(known: Experiment) -> bool:
+    """Returns whether data cut short by a ceiling may be analysed instead of being inconclusive.
+
+    The protocol has to say so, nobody may have moved the budget after the first attempt, and lost
+    attempts, which cost a full reservation each, must not be what reached the ceiling.
+    """
+    rules = known.rules
+    if rules is None or rules.on_under_run != "analyse" or known.budget_moved:
+        return False
+    return known.last_stop == "wall_time" or is_at_ceiling(known, without_lost=True)
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    """Returns the seconds between two entry times.
+
+    Raises:
+        TransitionError: One of them is no date.
+    """
+    try:
+        return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()
+    except ValueError as error:
+        raise TransitionError("the time of an entry is no date", found=str(error)) from error
+
+
+def seconds_run(known: Experiment, time: str) -> float:
+    """Returns for how long sessions ran up to an entry time, all of them together."""
+    if not known.live:
+        return known.ran_seconds
+    return known.ran_seconds + max(0.0, seconds_between(known.start_time, time))
+
+
+def is_out_of_time(known: Experiment, time: str) -> bool:
+    """Returns whether sessions have run as long as some ceiling of wall time allows."""
+    rules = known.rules
+    assert rules is not None
+    limits = [rules.wall_seconds, *(own.wall_seconds for own in rules.arms.values())]
+    allowed = [limit for limit in limits if limit is not None]
+    return bool(allowed) and seconds_run(known, time) >= min(allowed)
