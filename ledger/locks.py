@@ -6,7 +6,7 @@ Leaves it to the callers what a lock protects: the stores take `append.lock` for
 Rules:
 - The lock is the kernel's and ends with its holder, however that ends; no lock file is ever stale.
 - The content of the file (pid, host, since, what) is only for the message to those who wait.
-- A lock file may be deleted when it is idle; one deleted while held is noticed by who comes next.
+- A lock file may be deleted when it is idle; a lock is only had on the file that has the name now.
 - Looking at a lock creates nothing.
 """
 
