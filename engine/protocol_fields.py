@@ -126,7 +126,9 @@ _LIVE = {
     "repeatable": optional(Flag()),
 }
 _NOT_LIVE = dict.fromkeys(_LIVE, "a recorded driver starts nothing: leave it out")
-_COMMAND_ONLY = dict.fromkeys(("argv", "output", "home"), "it belongs to a command driver")
+_COMMAND_ONLY: dict[str, str] = dict.fromkeys(
+    ("argv", "output", "home"), "it belongs to a command driver"
+)
 
 _DRIVER = Tagged(
     tag="kind",
