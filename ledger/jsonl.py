@@ -1,6 +1,6 @@
 """The record as a file of lines: one entry a line, its bytes and one LF.
 
-Leaves the contract to `log.py`, scanning lines to `jsonl_lines.py`, and what else could stand at a
+Leaves the contract to `port.py`, scanning lines to `jsonl_lines.py`, and what else could stand at a
 path to `opening.py`.
 
 Rules:
@@ -28,8 +28,8 @@ from .entry import ENTRY_BYTES_MAX
 from .errors import StoreError, TornError
 from .jsonl_lines import BUFFER_BYTES, End, SlotOffsets, advance, lines, search, torn_after
 from .locks import append_lock_path, check_one_name, file_lock, lock_holder, why_not_written
-from .log import StoreFinding, Tail, Torn
 from .merkle import leaf_hash
+from .port import StoreFinding, Tail, Torn
 from .slot_index import Slot, check_batch
 
 __all__ = ("JsonlStore", "JsonlWriter")

@@ -21,8 +21,8 @@ import msgspec
 
 from .entry import ENTRY_BYTES_MAX, FIRST_PREV, check_entry, parse_entry
 from .errors import IntegrityError
-from .log import Tail, Torn
 from .merkle import leaf_hash
+from .port import Tail, Torn
 from .slot_index import Slot, parse_slot
 
 __all__ = (

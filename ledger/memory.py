@@ -1,6 +1,6 @@
 """A store in memory, for tests and for what is never kept.
 
-Leaves the contract to `log.py`; it passes the same suite as the stores on disk.
+Leaves the contract to `port.py`; it passes the same suite as the stores on disk.
 
 Rules:
 - The medium is one object; two stores on it behave like two processes on one file.
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from .entry import FIRST_PREV, parse_entry
 from .errors import BusyError, StoreError
-from .log import StoreFinding, Tail, Torn
 from .merkle import leaf_hash
+from .port import StoreFinding, Tail, Torn
 from .slot_index import Slot, check_batch
 
 __all__ = ("MemoryMedium", "MemoryStore")

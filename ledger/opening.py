@@ -15,7 +15,7 @@ from .blobs import BlobStore
 from .errors import NewerError, StoreError
 from .jsonl import JsonlStore
 from .locks import side_folder
-from .log import LogStore
+from .port import LogStore
 from .sqlite import SqliteStore
 
 __all__ = ("blob_store", "is_jsonl", "open_store", "side_folder")

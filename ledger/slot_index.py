@@ -17,7 +17,7 @@ import msgspec
 
 from .entry import parse_entry
 from .errors import ConflictError, IntegrityError, StoreError
-from .log import Tail
+from .port import Tail
 
 __all__ = ("Slot", "check_batch", "parse_slot", "slot_conflict")
 

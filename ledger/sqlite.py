@@ -1,6 +1,6 @@
 """The record as a SQLite database: one row an entry.
 
-Leaves the contract to `log.py`, the schema to `sqlite_schema.py`, connections and the meaning of
+Leaves the contract to `port.py`, the schema to `sqlite_schema.py`, connections and the meaning of
 errors to `sqlite_connection.py`.
 
 Rules:
@@ -26,8 +26,8 @@ from .durable import create_folder, sync_folder
 from .entry import FIRST_PREV
 from .errors import IntegrityError, StoreError
 from .locks import append_lock_path, check_one_name, file_lock
-from .log import StoreFinding, Tail, Torn
 from .merkle import leaf_hash
+from .port import StoreFinding, Tail, Torn
 from .sqlite_check import check_database
 from .sqlite_connection import (
     IN_PROCESS,

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .errors import BusyError, StoreError
-from .log import StoreFinding
 from .merkle import leaf_hash
+from .port import StoreFinding
 from .sqlite_schema import APPLICATION_ID, SCHEMA, USER_VERSION
 
 __all__ = ("check_database",)

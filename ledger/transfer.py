@@ -23,9 +23,9 @@ from .blobs import PACKED_BYTES_MAX, Blobs
 from .durable import create_folder, sync_folder
 from .entry import FIRST_PREV, check_entry, parse_entry
 from .errors import IntegrityError, StoreError
-from .log import LogStore, Tail
 from .merkle import CompactRange, root_of
 from .opening import blob_store, open_store, side_folder
+from .port import LogStore, Tail
 
 __all__ = ("copy_blobs", "copy_entries", "copy_ledger")
 

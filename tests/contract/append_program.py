@@ -15,9 +15,9 @@ from pathlib import Path
 from fairtrial.ledger.canonical import encode_event, event_id
 from fairtrial.ledger.entry import build_entry
 from fairtrial.ledger.events import Decision
-from fairtrial.ledger.log import StoreWriter
 from fairtrial.ledger.merkle import leaf_hash
 from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.port import StoreWriter
 
 POSITIONS_PER_WRITER = 1_000_000
 

@@ -10,10 +10,10 @@ import pytest
 from fairtrial.ledger.canonical import encode_event, event_id
 from fairtrial.ledger.entry import ENTRY_BYTES_MAX, FIRST_PREV, build_entry
 from fairtrial.ledger.events import Decision
-from fairtrial.ledger.log import LogStore, StoreWriter, Tail
 from fairtrial.ledger.memory import MemoryMedium, MemoryStore
 from fairtrial.ledger.merkle import leaf_hash
 from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.port import LogStore, StoreWriter, Tail
 
 LEDGER = "0123456789abcdef0123456789abcdef"
 EMPTY = Tail(0, FIRST_PREV)

@@ -15,8 +15,8 @@ import pytest
 
 from fairtrial.ledger.entry import ENTRY_BYTES_MAX, FIRST_PREV, check_entry, parse_entry
 from fairtrial.ledger.errors import IntegrityError, LedgerError, StoreError, TornError
-from fairtrial.ledger.log import Tail, Torn
 from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.port import Tail, Torn
 
 from .conftest import EMPTY, Medium, append, chain, decision, entry
 

@@ -9,8 +9,8 @@ import pytest
 
 from fairtrial.ledger.entry import ENTRY_BYTES_MAX, FIRST_PREV, check_entry, parse_entry
 from fairtrial.ledger.errors import BusyError, ConflictError, IntegrityError, StoreError
-from fairtrial.ledger.log import LogStore, Tail
 from fairtrial.ledger.merkle import leaf_hash
+from fairtrial.ledger.port import LogStore, Tail
 
 from .conftest import LEDGER, Medium, append, chain, decision, entry, write
 

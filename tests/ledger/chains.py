@@ -5,8 +5,8 @@ from __future__ import annotations
 from fairtrial.ledger.canonical import encode_event, event_id
 from fairtrial.ledger.entry import FIRST_PREV, build_entry
 from fairtrial.ledger.events import Decision, Event
-from fairtrial.ledger.log import LogStore, Tail
 from fairtrial.ledger.merkle import leaf_hash
+from fairtrial.ledger.port import LogStore, Tail
 
 LEDGER = "0123456789abcdef0123456789abcdef"
 EMPTY = Tail(0, FIRST_PREV)

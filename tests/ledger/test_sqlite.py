@@ -29,8 +29,8 @@ from fairtrial.ledger.events import (
     ResultEndpoint,
     Settle,
 )
-from fairtrial.ledger.log import Tail
 from fairtrial.ledger.merkle import leaf_hash
+from fairtrial.ledger.port import Tail
 from fairtrial.ledger.sqlite import SqliteStore
 from fairtrial.ledger.sqlite_schema import APPLICATION_ID, SCHEMA
 

@@ -14,10 +14,10 @@ import pytest
 
 from fairtrial.ledger.blobs import MemoryBlobs
 from fairtrial.ledger.errors import IntegrityError, StoreError
-from fairtrial.ledger.log import LogStore
 from fairtrial.ledger.memory import MemoryStore
 from fairtrial.ledger.merkle import root_of
 from fairtrial.ledger.opening import blob_store, open_store
+from fairtrial.ledger.port import LogStore
 from fairtrial.ledger.transfer import copy_blobs, copy_entries, copy_ledger
 
 from .chains import EMPTY, append_decisions
