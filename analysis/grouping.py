@@ -32,6 +32,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _EXACT_INTEGERS = 2.0**53
+# Squares of larger values would overflow.
+_LARGEST = 1e150
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,7 +63,7 @@ def group(values: FloatArray, clusters: IntArray) -> Groups:
     """Groups values by cluster.
 
     Args:
-        values: shape (n,), finite, n >= 1.
+        values: shape (n,), finite, at most 1e150 in size, n >= 1.
         clusters: integer code of each unit's cluster, shape (n,); any integers.
     """
     values, clusters = _check_group(values, clusters)
@@ -137,6 +139,6 @@ def _check_group(values: FloatArray, clusters: IntArray) -> tuple[FloatArray, In
         )
     if values.size == 0:
         raise ValueError("values: expected at least one unit, found none")
-    if not np.all(np.isfinite(values)):
-        raise ValueError("values: expected finite numbers, found NaN or an infinity")
+    if not np.all(np.abs(values) <= _LARGEST):
+        raise ValueError("values: expected finite numbers up to 1e150, found NaN or a larger one")
     return values, clusters.astype(np.int64)

@@ -5,7 +5,7 @@ decides, to `tango`.
 
 Rules:
     - n10 counts pairs where only control passed, n01 where only treatment did.
-    - Both keep a width without discordance and stay inside [-1, 1]; clusters are ignored.
+    - Both stay inside [-1, 1]; clusters are ignored.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import math
 
 from .distributions import normal_upper_quantile
 from .rates import wilson
-from .values import Interval
+from .values import Interval, Undetermined
 
 __all__ = ("bonett_price", "newcombe_paired")
 
 
 def newcombe_paired(
     n11: int, n10: int, n01: int, n00: int, *, alpha: float = 0.05, phi_correction: bool = False
-) -> Interval:
+) -> Interval | Undetermined:
     """Computes Newcombe's hybrid score interval of a paired difference, treatment minus control.
+
+    Without discordance and without the phi correction the interval may have no width;
+    `Undetermined` is returned then.
 
     Args:
         n11: pairs where both passed.
@@ -43,6 +46,8 @@ def newcombe_paired(
     below = _root(treatment - second.lower, first.upper - control, phi)
     above = _root(second.upper - treatment, control - first.lower, phi)
     gap = treatment - control
+    if below + above <= 0.0:
+        return Undetermined("the arms never differ, which leaves this interval without a width")
     return Interval(
         lower=max(-1.0, gap - below),
         upper=min(1.0, gap + above),

@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy import special
+from scipy import special  # type: ignore[import-untyped]  # scipy ships no types
 
 from fairtrial.analysis.deciding import deciding_interval
 from fairtrial.analysis.grouping import FloatArray, IntArray
@@ -262,7 +262,7 @@ def test_error_rates_coverage_of_the_hull(clusters: int, effect: float) -> None:
 
 @pytest.mark.slow
 def test_error_rates_of_a_stop_at_will() -> None:
-    """Who looks at every cluster and then spends all alpha errs too often: so it decides nothing."""
+    """Who looks at every cluster and spends all alpha there errs too often: that never decides."""
     inflated = []
     for plan in range(PLANS):
         runs = _simulate(30, STRONG, plan)
