@@ -97,7 +97,10 @@ class Slots(msgspec.Struct, kw_only=True):
 
 
 def new_slots(arms: Sequence[int]) -> Slots:
-    """Returns fresh columns for a plan whose slot i+1 belongs to arm index `arms[i]`."""
+    """Returns fresh columns for a plan whose slot i+1 belongs to arm index `arms[i]`.
+
+    An index fits into a byte, since the entry of a freeze has no room for 256 arms.
+    """
     size = len(arms) + 1
     return Slots(
         arm=bytearray(b"\x00" + bytes(arms)),
