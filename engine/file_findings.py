@@ -26,13 +26,13 @@ from fairtrial.ledger.state import State
 from .files import FileEntry, parse_file_list
 from .trial import Reader
 
-__all__ = ("blobs_of", "file_findings")
+__all__ = ("blobs_of", "file_findings", "protocol_folder", "readable_events")
 
 
 def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
     """Yields what is missing or differs among blobs and registered files."""
     newest: dict[str, tuple[int, Blob]] = {}
-    for seq, event in _readable(reader):
+    for seq, event in readable_events(reader):
         for blob in blobs_of(event):
             if blob.sha256 not in state.erased:
                 yield from _blob_finding(reader, seq, blob)
@@ -42,7 +42,7 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
         yield from _list_findings(reader, state, name, seq, blob)
 
 
-def _readable(reader: Reader) -> Iterator[tuple[int, Event]]:
+def readable_events(reader: Reader) -> Iterator[tuple[int, Event]]:
     """Yields the events that can be read; the others are findings of the level `bytes`."""
     try:
         for seq, data in enumerate(reader.store.read()):
@@ -85,7 +85,7 @@ def _list_findings(
     except (LedgerError, msgspec.MsgspecError):
         # The list itself is a blob: its own finding says what is wrong with it.
         return
-    folder = _protocol_folder(reader, entries)
+    folder = protocol_folder(reader, entries)
     for entry in entries:
         path = (reader.folder if entry.role == "protocol" else folder) / entry.path
         expected = entry.sha256
@@ -97,7 +97,8 @@ def _list_findings(
             yield _finding("file", seq, where, f"SHA-256 {expected}", f"SHA-256 {found}")
 
 
-def _protocol_folder(reader: Reader, entries: list[FileEntry]) -> Path:
+def protocol_folder(reader: Reader, entries: list[FileEntry]) -> Path:
+    """Returns the folder that the listed paths are relative to."""
     for entry in entries:
         if entry.role == "protocol":
             return (reader.folder / entry.path).parent

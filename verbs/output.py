@@ -80,6 +80,10 @@ class Output:
         """Prints bytes as they are and a newline; False when nobody reads any more."""
         return self._write(data + b"\n")
 
+    def raw(self, data: bytes) -> None:
+        """Prints bytes as they are, without a newline of ours."""
+        self._write(data)
+
     def end(
         self,
         value: Mapping[str, object] | object = None,

@@ -1,0 +1,201 @@
+"""What happened in a ledger, counted from its entries alone: the story that `ledger replay` tells.
+
+Leaves every check to `ledger.replay`, and the numbers to the look and result events.
+
+Rules:
+- Entries are taken as they stand; what can't be read is skipped, since replay names it.
+- Order is by position, never by clock.
+- A registered file is equal, different, or not here; the last says nothing against the ledger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from fairtrial.ledger.canonical import blob_of
+from fairtrial.ledger.errors import LedgerError
+from fairtrial.ledger.events import (
+    Amend,
+    Attempt,
+    AttemptEnd,
+    Blob,
+    Decision,
+    Event,
+    Freeze,
+    Invalidate,
+    Look,
+    Refuse,
+    Register,
+    Result,
+    Withdraw,
+    event_kind,
+)
+from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.protocol import decode_resolved
+
+from .file_findings import protocol_folder, readable_events
+from .files import FileEntry, parse_file_list
+from .trial import Reader
+from .wording import in_points
+
+__all__ = ("Change", "FileState", "Story", "read_stories", "stories_of")
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """An amendment, a refusal or an invalidated outcome, with its place."""
+
+    seq: int
+    text: str
+    after_looks: int
+
+
+class FileState(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered file beside the ledger: `equal`, `different` or `absent`."""
+
+    path: str
+    role: str
+    state: str
+
+
+@dataclass(kw_only=True)
+class Story:
+    """One experiment, in counts and places.
+
+    Attributes:
+        first: Place of the first event of a kind.
+        ends: How attempts ended that settled no slot, by status.
+        statuses: Outcomes by status.
+        slots: Planned slots; 0 before the freeze.
+        live: Outcomes that came of an attempt.
+        in_points: Endpoints whose differences are differences of shares.
+    """
+
+    name: str
+    first: dict[str, int] = field(default_factory=dict)
+    slots: int = 0
+    attempts: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    live: int = 0
+    sessions: int = 0
+    looks: int = 0
+    amendments: list[Change] = field(default_factory=list)
+    refusals: list[Change] = field(default_factory=list)
+    invalidated: list[Change] = field(default_factory=list)
+    withdrawn: str | None = None
+    result: Result | None = None
+    last_look: Look | None = None
+    files: list[FileState] = field(default_factory=list)
+    in_points: frozenset[str] = frozenset()
+
+    @property
+    def outcomes(self) -> int:
+        """Slots that have an outcome."""
+        return self.statuses.total()
+
+    @property
+    def open_attempts(self) -> int:
+        """Attempts without an end."""
+        return self.attempts - self.ends.total() - self.live
+
+
+def read_stories(ledger: Path) -> list[Story]:
+    """Returns the stories of a ledger; writes nothing.
+
+    Raises:
+        StoreError: The ledger can't be read.
+    """
+    store = open_store(ledger.absolute(), read_only=True)
+    try:
+        return stories_of(Reader(ledger.absolute(), store))
+    finally:
+        store.close()
+
+
+def stories_of(reader: Reader) -> list[Story]:
+    """Returns the story of each experiment, in the order of registration."""
+    stories: dict[str, Story] = {}
+    lists: dict[str, Blob] = {}
+    protocols: dict[str, Register | Amend] = {}
+    for seq, event in readable_events(reader):
+        if not event.experiment:
+            continue
+        story = stories.setdefault(event.experiment, Story(name=event.experiment))
+        story.first.setdefault(event_kind(event), seq)
+        _count(story, seq, event)
+        if isinstance(event, (Register, Freeze)):
+            lists[event.experiment] = event.files
+        if isinstance(event, (Register, Amend)):
+            protocols[event.experiment] = event
+    for name, newest in protocols.items():
+        stories[name].in_points = _in_points(reader, newest.resolved)
+        if name in lists:
+            stories[name].files = list(_file_states(reader, lists[name], newest.protocol))
+    return list(stories.values())
+
+
+def _in_points(reader: Reader, resolved: Blob) -> frozenset[str]:
+    try:
+        protocol = decode_resolved(reader.blobs.get(resolved))
+    except LedgerError:
+        return frozenset()
+    return frozenset(endpoint.name for endpoint in protocol.endpoints if in_points(endpoint))
+
+
+def _count(story: Story, seq: int, event: Event) -> None:
+    match event:
+        case Decision():
+            story.statuses[event.status] += 1
+            story.live += event.attempt > 0
+        case Attempt():
+            story.attempts += 1
+        case AttemptEnd():
+            story.ends[event.status] += 1
+        case Freeze():
+            story.slots = event.slot_count
+        case Look():
+            story.looks, story.last_look = story.looks + 1, event
+        case Result():
+            story.result = event
+        case Withdraw():
+            story.withdrawn = event.reason
+        case _:
+            _note(story, seq, event)
+
+
+def _note(story: Story, seq: int, event: Event) -> None:
+    if isinstance(event, Amend):
+        text = f"{event.class_}: {', '.join(event.fields)}"
+        story.amendments.append(Change(seq=seq, text=text, after_looks=story.looks))
+    elif isinstance(event, Refuse):
+        text = f"{event.act}: {event.field} differed"
+        story.refusals.append(Change(seq=seq, text=text, after_looks=story.looks))
+    elif isinstance(event, Invalidate):
+        text = f"outcome of entry {event.subject.seq}: {event.reason}"
+        story.invalidated.append(Change(seq=seq, text=text, after_looks=story.looks))
+    elif event_kind(event) == "start":
+        story.sessions += 1
+
+
+def _file_states(reader: Reader, blob: Blob, protocol: Blob) -> Iterator[FileState]:
+    try:
+        entries = parse_file_list(reader.blobs.get(blob))
+    except (LedgerError, msgspec.MsgspecError):
+        return
+    folder = protocol_folder(reader, entries)
+    for entry in entries:
+        own = entry.role == "protocol"
+        path = (reader.folder if own else folder) / entry.path
+        expected = protocol.sha256 if own else entry.sha256
+        yield FileState(path=entry.path, role=entry.role, state=_state(path, entry, expected))
+
+
+def _state(path: Path, entry: FileEntry, expected: str) -> str:
+    if not path.is_file():
+        return "absent"
+    return "equal" if blob_of(path.read_bytes()).sha256 == expected else "different"

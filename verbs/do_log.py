@@ -1,0 +1,63 @@
+"""`ledger log`: the entries, a line each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .options import ledger_option, verb
+from .output import Output
+
+__all__ = ("command",)
+
+
+@verb(
+    "log",
+    example="""
+    ledger log
+    ledger log --kind decision --start 4 | head
+    ledger log fairtrial-demo/ledger.db --json > entries.jsonl
+    """,
+)
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--kind", metavar="KIND", help="Only events of this kind, such as look.")
+@click.option("--experiment", metavar="EXPERIMENT", help="Only events of this experiment.")
+@click.option("--start", type=click.IntRange(min=0), default=0, help="First entry, from 0.")
+@click.option("--stop", type=click.IntRange(min=0), help="The entry to stop before.")
+@ledger_option
+def command(
+    out: Output,
+    path: Path | None,
+    ledger: Path,
+    kind: str | None,
+    experiment: str | None,
+    start: int,
+    stop: int | None,
+) -> None:
+    """Prints the entries of a ledger, a line each; checks nothing and writes nothing.
+
+    With --json each line is the entry exactly as it is stored, byte for byte.
+    """
+    from fairtrial.engine.session import read_log
+
+    from .text_log import entry_line, read_entry
+
+    wanted = kind.partition("/")[0] if kind else None
+    _check_kind(wanted)
+    for data in read_log(path or ledger, start=start, stop=stop):
+        entry = read_entry(data) if wanted or experiment or not out.as_json else None
+        if entry is not None and wanted and entry.kind != wanted:
+            continue
+        if entry is not None and experiment and entry.experiment != experiment:
+            continue
+        line = data if entry is None or out.as_json else entry_line(entry).encode()
+        if not out.line(line):
+            return
+
+
+def _check_kind(kind: str | None) -> None:
+    from .text_log import KINDS
+
+    if kind is not None and kind not in KINDS:
+        raise click.BadParameter(f"one of {', '.join(KINDS)}", param_hint="--kind")

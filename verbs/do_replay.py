@@ -1,0 +1,103 @@
+"""`ledger replay`: verifies a ledger and says what it can't vouch for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from .options import ledger_option, verb
+from .output import Ending, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairtrial.engine.story import Story
+    from fairtrial.ledger.replay import ReplayReport
+
+__all__ = ("command",)
+
+
+@verb(
+    "replay",
+    example="""
+    ledger replay
+    ledger replay evidence/ledger.db --against receipt.txt --require anchored
+    """,
+)
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="LINE|FILE",
+    help="A receipt from elsewhere, or a file that holds one; may be repeated.",
+)
+@click.option(
+    "--require",
+    "required",
+    multiple=True,
+    type=click.Choice(["anchored", "files"]),
+    help="Exit 10 unless all entries are anchored, or all registered files are here.",
+)
+@click.option("--no-numbers", is_flag=True, help="Don't recompute looks and results.")
+@click.option("--no-files", is_flag=True, help="Don't compare registered files and blobs.")
+@ledger_option
+def command(
+    out: Output,
+    path: Path | None,
+    ledger: Path,
+    against: tuple[str, ...],
+    required: tuple[str, ...],
+    no_numbers: bool,
+    no_files: bool,
+) -> Ending:
+    """Verifies a ledger: bytes, rules, numbers, files, and receipts from elsewhere.
+
+    Writes nothing. Exit code 0 means intact; whether anything outside the ledger vouches for that is
+    in the text, and --require asks for it. 11 torn, 12 corrupt, 13 forked, 14 rolled back, 15
+    numbers differ, 16 files differ, 17 newer than this tool.
+    """
+    from fairtrial.engine.session import replay_ledger
+    from fairtrial.engine.story import read_stories
+
+    from .text_replay import record_line, replay_text
+
+    place = path or ledger
+    report = replay_ledger(
+        place, against=against, with_numbers=not no_numbers, with_files=not no_files
+    )
+    stories = read_stories(place)
+    if out.quiet:
+        out.essential(record_line(report, stories))
+    out.text(replay_text(report, stories))
+    lacking = _lacking(report, stories, required)
+    if lacking:
+        out.note("not as required: " + "; ".join(lacking))
+    out.end({"v": 1, **_plain(report), "lacking": lacking})
+    if report.record != "intact":
+        return cast("Ending", report.record)
+    return "not_as_required" if lacking else "done"
+
+
+def _plain(report: ReplayReport) -> dict[str, object]:
+    import msgspec
+
+    return cast("dict[str, object]", msgspec.to_builtins(report))
+
+
+def _lacking(
+    report: ReplayReport, stories: Sequence[Story], required: tuple[str, ...]
+) -> list[str]:
+    """Returns what was required and isn't there."""
+    lacking: list[str] = []
+    if "anchored" in required and report.anchored != "yes":
+        covered = f"{report.covered:,} of {report.size:,} entries are anchored"
+        lacking.append(covered)
+    if "files" in required:
+        absent = [file.path for story in stories for file in story.files if file.state == "absent"]
+        if "files" in report.skipped:
+            lacking.append("files were skipped")
+        elif absent:
+            lacking.append("not here: " + ", ".join(absent))
+    return lacking

@@ -1,0 +1,244 @@
+"""What a replay found, and the story of the ledger, as an auditor reads it. Pure.
+
+Leaves the checks to `ledger/replay.py`, the counts to `engine/story.py`.
+
+Rules:
+- Never a bare OK: the last line but one says whether anything outside the ledger vouches for it.
+- A level that was skipped is printed as skipped.
+- The last line says what no ledger shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fairtrial.engine.story import Change, Story
+from fairtrial.ledger.events import Result
+from fairtrial.ledger.replay import Finding, ReplayReport
+
+from .output import label
+from .text_numbers import clip, count, difference, interval, quantity
+
+__all__ = ("NOT_SHOWN", "anchor_words", "record_line", "replay_text")
+
+NOT_SHOWN = (
+    "Not shown by any ledger: other ledgers or runs that were not handed over; what the drivers"
+    " really did; when, without an outside time stamp."
+)
+FINDINGS_SHOWN = 20
+_RECORD_WORDS = {
+    "numbers_differ": "NUMBERS DIFFER",
+    "files_differ": "FILES DIFFER",
+    "rolled_back": "ROLLED BACK",
+}
+_MEANINGS = {
+    "corrupt": "bytes contradict their hashes, or an order rule was broken",
+    "forked": "this ledger and what it is compared with differ",
+    "rolled_back": "this ledger is shorter than what was seen before",
+    "torn": "bytes follow the last whole entry, as after a crash",
+    "numbers_differ": "a look or a result doesn't follow from the outcomes",
+    "files_differ": "a registered file or a blob isn't the one that was registered",
+    "newer": "written by a newer version than this tool knows",
+}
+
+
+def replay_text(report: ReplayReport, stories: Sequence[Story]) -> str:
+    """Returns the whole report."""
+    lines = [label("record", _record_text(report)), label("anchors", _anchors_text(report))]
+    for story in stories:
+        title = story.name if len(stories) > 1 else ""
+        lines += [label("", title)] if title else []
+        lines += _story_lines(story)
+    lines.append(label("numbers", _numbers_text(report, stories)))
+    lines.append(label("files", _files_text(report, stories)))
+    lines += list(_finding_lines(report))
+    lines += ["", record_line(report, stories), NOT_SHOWN]
+    return "\n".join(lines)
+
+
+def _record_text(report: ReplayReport) -> str:
+    found = len(report.findings) + report.more_findings
+    text = f"{quantity(report.size, 'entry', 'entries')}, {quantity(found, 'finding')}"
+    for level in ("bytes", "rules"):
+        if level in report.skipped:
+            text += f"; {level} skipped: {report.skipped[level]}"
+    if report.recoveries:
+        text += f"; {quantity(report.recoveries, 'recovery', 'recoveries')} after a crash"
+    if report.time_steps_back:
+        places = ", ".join(count(seq) for seq in report.time_steps_back)
+        text += f"; the clock steps back at {places}"
+    return text
+
+
+def _anchors_text(report: ReplayReport) -> str:
+    if report.anchored == "no":
+        claims = [one for one in report.findings if one.level == "anchors"]
+        if claims:
+            return "what you brought contradicts this ledger"
+        return "none: nothing from outside this ledger was given (--against RECEIPT)"
+    text = "; ".join(report.anchored_by) + ": an unchanged beginning of this ledger"
+    if report.anchored == "part":
+        first, last = report.covered, report.size - 1
+        which = f"Entry {count(last)} is" if first == last else (
+            f"Entries {count(first)}-{count(last)} are"
+        )
+        text += f". {which} newer: not vouched for"
+    return text
+
+
+def _story_lines(story: Story) -> Iterator[str]:
+    yield label("order", _order_text(story))
+    yield label("plan", _plan_text(story))
+    yield label("counts", _counts_text(story))
+
+
+def _order_text(story: Story) -> str:
+    if "freeze" not in story.first:
+        return f"register ({story.first.get('register', '?')}); not frozen"
+    began = [
+        (story.first[kind], word)
+        for kind, word in (("attempt", "attempt"), ("decision", "outcome"))
+        if kind in story.first
+    ]
+    text = f"register ({story.first.get('register', '?')}) and freeze ({story.first['freeze']})"
+    if not began:
+        return f"{text}; nothing was tried yet"
+    seq, word = min(began)
+    comes = "come before" if story.first["freeze"] < seq else "DON'T COME BEFORE"
+    return f"{text} {comes} the first {word} ({seq}), by position. Clock: the writer's; no outside time"
+
+
+def _plan_text(story: Story) -> str:
+    result = story.result
+    if result is not None and result.existed_before:
+        text = f"retrospective: outcomes of {' and '.join(result.existed_before)} existed before"
+    elif result is not None and result.as_registered is False:
+        text = f"NOT AS REGISTERED: {', '.join(result.amended)}"
+    else:
+        text = "as registered"
+    if story.amendments:
+        text += f"; {quantity(len(story.amendments), 'amendment')} " + _changes(story.amendments)
+    if story.withdrawn is not None:
+        text += f"; withdrawn: {clip(story.withdrawn, 120)}"
+    return text
+
+
+def _changes(changes: Sequence[Change]) -> str:
+    texts = [
+        f"{clip(change.text, 80)}, entry {count(change.seq)}"
+        + (f", after look {change.after_looks}" if change.after_looks else "")
+        for change in changes[:5]
+    ]
+    more = f"; {len(changes) - 5} more" if len(changes) > 5 else ""
+    return f"({'; '.join(texts)}{more})"
+
+
+def _counts_text(story: Story) -> str:
+    if not story.slots:
+        return "no slots yet"
+    missing = story.slots - story.outcomes
+    rest = "not run" if story.result is not None or story.withdrawn is not None else "pending"
+    text = (
+        f"{quantity(story.slots, 'slot')} = {quantity(story.outcomes, 'outcome')}"
+        f" + {count(missing)} {rest}"
+    )
+    if story.attempts:
+        failed = story.ends.total()
+        text += (
+            f"; {quantity(story.attempts, 'attempt')}, {count(failed)} failed,"
+            f" {count(story.open_attempts)} left open"
+        )
+    elif story.outcomes:
+        text += "; recorded, no attempts"
+    if story.refusals:
+        text += f"; {quantity(len(story.refusals), 'refusal')} " + _changes(story.refusals)
+    if story.invalidated:
+        text += f"; {len(story.invalidated)} invalidated " + _changes(story.invalidated)
+    return text
+
+
+def _numbers_text(report: ReplayReport, stories: Sequence[Story]) -> str:
+    if "numbers" in report.skipped:
+        return f"skipped: {report.skipped['numbers']}"
+    looks = sum(story.looks for story in stories)
+    results = sum(story.result is not None for story in stories)
+    what = f"{quantity(looks, 'look')}, {quantity(results, 'result')} recomputed"
+    if not looks + results:
+        return "nothing to recompute yet"
+    bad = [one for one in report.findings if one.level == "numbers"]
+    return f"{what}: " + (f"{quantity(len(bad), 'value')} differ" if bad else "equal")
+
+
+def _files_text(report: ReplayReport, stories: Sequence[Story]) -> str:
+    if "files" in report.skipped:
+        return f"skipped: {report.skipped['files']}"
+    files = list({file.path: file for story in stories for file in story.files}.values())
+    parts = [
+        f"{', '.join(names)} {word}"
+        for state, word in (("equal", "equal"), ("different", "DIFFERENT"))
+        if (names := [file.path for file in files if file.state == state])
+    ]
+    absent = [file.path for file in files if file.state == "absent"]
+    if absent:
+        be = "is" if len(absent) == 1 else "are"
+        parts.append(f"{', '.join(absent)} {be} not here: not checked")
+    blobs = [one for one in report.findings if one.code == "blob_differs"]
+    parts.append(f"{quantity(len(blobs), 'blob')} missing or changed" if blobs else "blobs whole")
+    return "; ".join(parts)
+
+
+def _finding_lines(report: ReplayReport) -> Iterator[str]:
+    shown = report.findings[:FINDINGS_SHOWN]
+    if shown:
+        yield ""
+    for finding in shown:
+        yield label("finding", finding_text(finding))
+    more = len(report.findings) - len(shown) + report.more_findings
+    if more:
+        yield label("finding", f"and {quantity(more, 'further one', 'further ones')} (--json has more)")
+
+
+def finding_text(finding: Finding) -> str:
+    """Returns a finding with what was expected and found, below each other."""
+    return (
+        f"{finding.where}: {finding.code.replace('_', ' ')}\n"
+        f"expected  {finding.expected}\nfound     {finding.found}"
+    )
+
+
+def anchor_words(report: ReplayReport) -> str:
+    """Returns how far anything outside vouches for the record."""
+    return {"no": "unanchored", "part": "anchored in part", "yes": "anchored"}[report.anchored]
+
+
+def record_line(report: ReplayReport, stories: Sequence[Story]) -> str:
+    """Returns the line of the verdicts: the record's, and what it holds."""
+    word = _RECORD_WORDS.get(report.record, report.record.upper())
+    if report.record == "intact":
+        text = f"RECORD: {word}, {anchor_words(report).upper()}"
+        if report.anchored == "no":
+            text += " (nothing outside this ledger vouches for it)"
+    else:
+        text = f"RECORD: {word} ({_MEANINGS[report.record]})"
+    verdicts = "; ".join(_verdict_text(report, story, len(stories) > 1) for story in stories)
+    return f"{text}     VERDICT IN IT: {verdicts or 'none, no experiment is registered'}"
+
+
+def _verdict_text(report: ReplayReport, story: Story, named: bool) -> str:
+    name = f"{story.name} " if named else ""
+    if story.result is not None:
+        return f"{name}{story.result.verdict}{_numbers_of(story.result, story)}"
+    word = report.verdicts.get(story.name, "open")
+    return f"{name}{'none, withdrawn' if word == 'withdrawn' else 'none yet (abandoned? ask)'}"
+
+
+def _numbers_of(result: Result, story: Story) -> str:
+    """Returns the difference and interval of the first endpoint, in brackets."""
+    endpoint = next((one for each in result.comparisons for one in each.endpoints), None)
+    if endpoint is None or endpoint.difference is None:
+        return ""
+    points = endpoint.name in story.in_points
+    text = difference(endpoint.difference, points=points)
+    if endpoint.lower is not None or endpoint.upper is not None:
+        text += f", {interval(endpoint.lower, endpoint.upper, points=points)}"
+    return f" ({text})"

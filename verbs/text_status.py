@@ -1,0 +1,141 @@
+"""Where an experiment stands, as `ledger status` shows it. Pure.
+
+Leaves the counts to `engine/status.py`.
+
+Rules:
+- planned = settled + pending + not run: the line of slots adds up.
+- A stop says its reason in words; what comes next is a command.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fairtrial.engine.status import Status
+
+from .output import label
+from .text_numbers import clip, count, quantity, usd
+
+__all__ = ("STOP_WORDS", "status_text")
+
+# The reason of a stop event, as people read it.
+STOP_WORDS = {
+    "complete": "nothing left to do",
+    "boundary": "boundary crossed",
+    "ceiling": "ceiling reached",
+    "wall_time": "time is up",
+    "arm_failing": "an arm is failing",
+    "interrupted": "interrupted",
+    "terminated": "terminated",
+    "crashed": "crashed",
+}
+_STATE_WORDS = {
+    "registered": "registered, units not frozen",
+    "frozen": "frozen, not begun",
+    "running": "RUNNING",
+    "interrupted": "INTERRUPTED",
+    "look_due": "a look (planned interim analysis) is due",
+    "unfinished": "STOPPED",
+    "complete": "complete, no result yet",
+    "closed": "closed",
+    "withdrawn": "withdrawn",
+}
+
+
+def status_text(status: Status) -> str:
+    """Returns the status of one experiment in lines."""
+    lines = [_first_line(status)]
+    if status.state != "registered":
+        lines += [label("slots", _slots_text(status)), label("looks", _looks_text(status))]
+        lines += [label("spent", _spent_text(status))]
+    lines.append(label("record", _record_text(status)))
+    return "\n".join(lines)
+
+
+def _first_line(status: Status) -> str:
+    parts = [status.experiment, _state_text(status), _session_text(status), _plan_text(status)]
+    return "   ".join(part for part in parts if part)
+
+
+def _state_text(status: Status) -> str:
+    text = _STATE_WORDS[status.state]
+    if status.state == "closed":
+        return f"{text}: {status.verdict}"
+    if status.state == "unfinished" and status.last_stop is not None:
+        note = status.session.note if status.session is not None else None
+        return f"{text} ({clip(note or STOP_WORDS[status.last_stop], 120)})"
+    if status.state == "running" and status.running:
+        return f"{text} ({status.running})"
+    return text
+
+
+def _session_text(status: Status) -> str:
+    session = status.session
+    if session is None or status.state == "running":
+        return ""
+    if session.stopped is None:
+        return f"session {session.number} on {session.host} left no word"
+    return f"session {session.number} ended {_clock(session.stopped)} on {session.host}"
+
+
+def _clock(time: str) -> str:
+    """Returns the time of an entry to the minute."""
+    return f"{time[:10]} {time[11:16]} UTC"
+
+
+def _plan_text(status: Status) -> str:
+    if not status.amended:
+        return "as registered"
+    sections = ", ".join(status.amended)
+    return f"amended: {sections}" if status.as_registered else f"NOT AS REGISTERED: {sections}"
+
+
+def _slots_text(status: Status) -> str:
+    counts: Counter[str] = Counter()
+    for arm in status.arms.values():
+        counts.update(arm.statuses)
+    kinds = ", ".join(f"{count(number)} {name}" for name, number in counts.items() if number)
+    text = f"{count(status.planned)} = {count(status.settled)} settled"
+    text += f" ({kinds})" if kinds else ""
+    text += f" + {count(status.pending)} pending"
+    if status.pending:
+        text += f" ({count(status.in_flight)} in flight, {count(status.failing)} failing)"
+    return text + (f" + {count(status.not_run)} not run" if status.not_run else "")
+
+
+def _looks_text(status: Status) -> str:
+    looks, fractions = status.looks, status.look_fractions
+    taken = " ".join(f"{fraction:.2f}" for fraction in fractions[: looks.taken])
+    text = f"{looks.taken} of {looks.planned} taken" + (f" ({taken})" if taken else "")
+    if status.next_look_last is None or looks.taken == looks.planned:
+        return text
+    text += f"; next at {fractions[looks.taken]:.2f}"
+    waiting = status.waiting_for_look
+    if 0 < waiting <= 16:
+        text += f", waiting for {quantity(waiting, 'slot')}"
+    return text
+
+
+def _spent_text(status: Status) -> str:
+    text = f"{usd(status.spent_usd)} + {usd(status.reserved_usd)} reserved"
+    if status.ceiling_usd is not None:
+        text += f" of {usd(status.ceiling_usd)}"
+    text += " usd"
+    expected = status.expected_usd
+    if expected is None or status.state in ("closed", "complete", "withdrawn"):
+        return text
+    over = status.ceiling_usd is not None and expected > status.ceiling_usd
+    return f"{text};   expected at the end {usd(expected)}" + (" (over)" if over else "")
+
+
+def _record_text(status: Status) -> str:
+    size = status.head.size
+    kept = status.receipt_kept
+    text = f"{quantity(size, 'entry', 'entries')}, head {status.receipt}"
+    if kept is not None and kept != size:
+        text += f"; last receipt written: {count(kept)}"
+    if status.refusals:
+        text += f"; {quantity(status.refusals, 'refusal')} on record"
+    if status.folded_from < size:
+        text += f"\nread on from entry {count(status.folded_from)}"
+    return text
