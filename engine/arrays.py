@@ -50,6 +50,7 @@ __all__ = (
     "build_frame",
     "cluster_sizes_in_order",
     "clusters_of_population",
+    "complete_sizes",
     "logged",
     "pair_up",
 )
@@ -166,6 +167,14 @@ def clusters_of_population(plan: Plan, units: Units, endpoint: Endpoint) -> tupl
     """Returns the cluster of each planned unit in an endpoint's population."""
     inside = _members(plan, units, endpoint).tolist()
     return tuple(name for name, kept in zip(plan.clusters, inside, strict=True) if kept)
+
+
+def complete_sizes(frame: Frame, comparison: Comparison, endpoint: Endpoint) -> IntArray:
+    """Returns the units of each cluster, in run order, whose slots are all settled."""
+    inside = _settled_units(frame, comparison, frame.plan.slot_count)
+    inside &= _members(frame.plan, frame.units, endpoint)
+    count = int(frame.cluster_of.max()) + 1
+    return np.bincount(frame.cluster_of[inside], minlength=count).astype(np.int64)
 
 
 def pair_up(

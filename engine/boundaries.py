@@ -42,6 +42,8 @@ __all__ = (
     "look_tests",
     "margin_on",
     "nominal",
+    "reached_fraction",
+    "share_of",
     "tests_of",
     "uses_t",
 )
@@ -81,7 +83,7 @@ def tests_of(protocol: Protocol) -> tuple[Test, ...]:
             comparison=comparison,
             endpoint=endpoint,
             role=role,
-            alpha=_share(protocol, comparison) * _alpha(protocol, role),
+            alpha=share_of(protocol, comparison) * _alpha(protocol, role),
         )
         for comparison in protocol.analysis.comparisons
         for endpoint in protocol.endpoints
@@ -189,6 +191,18 @@ def margin_on(endpoint: Endpoint, margin: float) -> float:
     return math.log1p(margin) if endpoint.scale == "log" else margin
 
 
+def reached_fraction(protocol: Protocol, planned: IntArray, reached: IntArray) -> float:
+    """Returns the share of information in units that a run reached before it ended, at most 1.
+
+    Args:
+        protocol: icc and estimand.
+        planned: planned units of each cluster.
+        reached: those whose slots are all settled.
+    """
+    whole, part = _information(protocol, planned), _information(protocol, reached)
+    return min(1.0, part / whole) if whole > 0.0 else 0.0
+
+
 def uses_t(protocol: Protocol, endpoint: Endpoint) -> bool:
     """Returns whether the degrees of freedom matter: not for Tango's z on single units."""
     return protocol.units.cluster is not None or endpoint.type != "binary"
@@ -201,7 +215,8 @@ def _role(protocol: Protocol, endpoint: Endpoint) -> Literal["primary", "harm", 
     return "saving" if saving is not None and saving.endpoint == endpoint.name else None
 
 
-def _share(protocol: Protocol, comparison: Comparison) -> float:
+def share_of(protocol: Protocol, comparison: Comparison) -> float:
+    """Returns the share of alpha of a comparison; under Holm that of the first step."""
     if comparison.share == "holm":
         return 1.0 / len(protocol.analysis.comparisons)
     return comparison.share
@@ -230,6 +245,16 @@ def _fractions(protocol: Protocol, sizes: IntArray, ends: Sequence[int]) -> tupl
     )
     by_end = {0: 0.0, **dict(zip(distinct, shares, strict=True))}
     return tuple(by_end[end] for end in ends)
+
+
+def _information(protocol: Protocol, sizes: IntArray) -> float:
+    icc = protocol.looks.icc or 0.0
+    weights: list[float] = []
+    for size in sizes.tolist():
+        inflated = 1.0 + (size - 1.0) * icc
+        by_unit = protocol.analysis.estimand == "unit_weighted"
+        weights.append(size * inflated if by_unit else inflated / size if size else 0.0)
+    return math.fsum(weights)
 
 
 def _design_df(protocol: Protocol, sizes: IntArray) -> float | None:

@@ -141,8 +141,8 @@ def place_of(context: AnalysisContext, test: Test, number: int) -> Place:
     return Place(
         number=number,
         last=planned.last,
-        fraction=boundary.fraction,
-        by_design=boundary.eligible,
+        fraction=boundary.fraction if boundary else 0.0,
+        by_design=boundary is not None and boundary.eligible,
         history=history_of(context, test, number),
     )
 
@@ -173,12 +173,10 @@ def standing(context: AnalysisContext, test: Test, number: int) -> tuple[int, Ve
     return None
 
 
-def _planned_test(planned: LookPlan, test: Test) -> LookTest:
-    return next(
-        each
-        for each in planned.tests
-        if each.comparison == test.comparison.name and each.endpoint == test.endpoint.name
-    )
+def _planned_test(planned: LookPlan, test: Test) -> LookTest | None:
+    """Returns the boundary of a test at a look; None where an amendment made it a test later."""
+    key = (test.comparison.name, test.endpoint.name)
+    return next((each for each in planned.tests if key == (each.comparison, each.endpoint)), None)
 
 
 def _continues(context: AnalysisContext, number: int, readings: Sequence[Reading]) -> bool:

@@ -45,7 +45,7 @@ from .boundaries import (
 from .estimates import Numbers, ScaleName, control_mean, estimate, scales_of
 from .power_values import rules_of
 
-__all__ = ("NOT_SHOWN", "Place", "Reading", "over_limit", "read_test")
+__all__ = ("NOT_SHOWN", "Place", "Reading", "over_limit", "read_test", "reason_of")
 
 NOT_SHOWN: Final = Verdict("inconclusive", "interval_spans")
 _SHOWN: Final = Verdict("adopt", "interval_favours")
@@ -146,7 +146,7 @@ def read_test(frame: Frame, test: Test, place: Place, *, invalidated: bool = Fal
     why_not = _why_not(protocol, test, place, pairs, scales, boundary)
     verdict = _claim(protocol, test, scales, mean)
     if why_not:
-        verdict = Verdict("inconclusive", _reason(why_not[0]))
+        verdict = Verdict("inconclusive", reason_of(why_not))
     return Reading(
         test=test,
         place=place,
@@ -162,6 +162,12 @@ def over_limit(protocol: Protocol, pairs: Pairs) -> bool:
     """Returns whether an arm lost a larger share of the planned units than the protocol allows."""
     allowed = Fraction(repr(protocol.missing.limit)) * pairs.planned
     return any(count > allowed for count in pairs.lost.values())
+
+
+def reason_of(why_not: Sequence[str]) -> ReasonCode:
+    """Returns the reason of an ineligible reading: its first code that is a reason by itself."""
+    silent = ("no_interval", "little_information")
+    return cast("ReasonCode", next((c for c in why_not if c not in silent), "interval_spans"))
 
 
 def _boundary(protocol: Protocol, test: Test, place: Place) -> Nominal:
@@ -230,14 +236,6 @@ def _why_not(
     if not found and (not place.by_design or boundary.p < NOMINAL_P_MIN):
         found.append("little_information")
     return tuple(found)
-
-
-def _reason(code: str) -> ReasonCode:
-    return (
-        "interval_spans"
-        if code in ("no_interval", "little_information")
-        else cast("ReasonCode", code)
-    )
 
 
 def _claim(

@@ -1,0 +1,154 @@
+"""Tests that are shown beside the deciding ones, and what a reader has to be warned of. Pure.
+
+Leaves the deciding tests to `estimates.py`.
+
+Rules:
+- Nothing here decides. A test that ignores clusters says so wherever there are clusters.
+- Monte Carlo draws come from the registered seed.
+- The other estimand is shown where units are in clusters; a difference between the two of more
+  than one standard error means that the size of a cluster carries information.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final as Constant
+from typing import TypeAlias
+
+from fairtrial.analysis.grouping import FloatArray, group
+from fairtrial.analysis.mcnemar import mcnemar_exact, mcnemar_midp
+from fairtrial.analysis.paired import (
+    ClusteredMean,
+    clustered_mean,
+    equal_weight_mean,
+    t_interval,
+    t_test,
+)
+from fairtrial.analysis.signflip import sign_flip
+from fairtrial.analysis.values import Undetermined
+from fairtrial.ledger.protocol import Protocol
+
+from .arrays import Frame, Pairs
+from .boundaries import NOMINAL_P_MIN
+from .endings import Ending
+from .finals import Final
+from .wording import cluster_noun, plural, unit_noun
+
+__all__ = ("Json", "tests_beside", "warnings_of")
+
+Json: TypeAlias = dict[str, object]
+
+_ANY_P: Constant = 0.05
+_DIFFERS_P: Constant = 0.05
+
+
+def tests_beside(frame: Frame, final: Final) -> Json:
+    """Returns all tests of an endpoint by name, the deciding ones first."""
+    tests: Json = {
+        name if numbers.scale == "raw" else f"log_{name}": {"p_value": p}
+        for numbers in final.scales
+        for name, p in numbers.tests.items()
+    }
+    also = frame.protocol.analysis.also
+    if "mcnemar" in also and final.endpoint.type == "binary":
+        tests["mcnemar"] = _mcnemar(frame.protocol, final)
+    if not final.pairs.units.size or final.scales[0].scale != "raw":
+        return tests
+    if "sign_flip" in also:
+        tests["sign_flip"] = _sign_flip(frame.protocol, final.pairs)
+    if "cluster_weighted" in also and frame.protocol.units.cluster is not None:
+        name, mean = _other_estimand(frame.protocol, final.pairs)
+        tests[name] = _mean_test(mean, final)
+    return tests
+
+
+def warnings_of(frame: Frame, ending: Ending, final: Final) -> list[str]:
+    """Returns what a reader of an endpoint's numbers has to know."""
+    found = list(_pair_warnings(frame.protocol, final))
+    if final.reading is None:
+        found.append("shown beside: it does not decide")
+    if not ending.planned:
+        found.append("the run did not end as planned, so the interval does not keep its level")
+    shown = "mcnemar" in frame.protocol.analysis.also and final.endpoint.type == "binary"
+    if shown and frame.protocol.units.cluster is not None:
+        found.append("mcnemar ignores clusters")
+    if final.pairs.units.size and final.scales[0].scale == "raw":
+        found.extend(_estimand_warnings(frame.protocol, final))
+    return found
+
+
+def _mcnemar(protocol: Protocol, final: Final) -> Json:
+    only_control, only_treatment = final.scales[0].only_control, final.scales[0].only_treatment
+    return {
+        "p_value": mcnemar_exact(only_control, only_treatment),
+        "mid_p": mcnemar_midp(only_control, only_treatment),
+        "ignores_clusters": protocol.units.cluster is not None,
+    }
+
+
+def _sign_flip(protocol: Protocol, pairs: Pairs) -> Json:
+    groups = group(_differences(pairs), pairs.clusters)
+    by_unit = protocol.analysis.estimand == "unit_weighted"
+    sums = groups.sums if by_unit else groups.sums / groups.sizes
+    found = sign_flip(sums, seed=protocol.design.seed, resamples=protocol.analysis.resamples)
+    return {"p_value": found.p_value, "exact": found.exact}
+
+
+def _differences(pairs: Pairs) -> FloatArray:
+    """Returns one difference a pair, the middle of its completions."""
+    against, favour = pairs.completions[0].differences, pairs.completions[-1].differences
+    return (against + favour) / 2.0
+
+
+def _other_estimand(protocol: Protocol, pairs: Pairs) -> tuple[str, ClusteredMean | Undetermined]:
+    differences = _differences(pairs)
+    if protocol.analysis.estimand == "unit_weighted":
+        return "cluster_weighted", equal_weight_mean(differences, pairs.clusters)
+    return "unit_weighted", clustered_mean(differences, pairs.clusters)
+
+
+def _mean_test(mean: ClusteredMean | Undetermined, final: Final) -> Json:
+    if isinstance(mean, Undetermined):
+        return {"p_value": None, "estimate": None, "lower": None, "upper": None}
+    nominal_p = final.nominal_p if final.nominal_p >= NOMINAL_P_MIN else _ANY_P
+    interval, p_value = t_interval(mean, alpha=nominal_p), t_test(mean)
+    limits = None if isinstance(interval, Undetermined) else interval
+    return {
+        "p_value": None if isinstance(p_value, Undetermined) else p_value,
+        "estimate": mean.estimate,
+        "lower": limits.lower if limits else None,
+        "upper": limits.upper if limits else None,
+    }
+
+
+def _pair_warnings(protocol: Protocol, final: Final) -> Iterator[str]:
+    pairs, nouns = final.pairs, plural(unit_noun(protocol))
+    if pairs.excluded.size:
+        yield f"{pairs.excluded.size} of {pairs.planned} {nouns} are excluded in both arms"
+    if len(pairs.completions) > 1:
+        yield "lost outcomes were filled in both ways; the interval holds for either"
+    if any(pairs.lost.values()) and _arms_differ(protocol, pairs):
+        yield "the arms lost outcomes at different rates"
+    if final.undetermined is not None:
+        yield final.undetermined
+
+
+def _arms_differ(protocol: Protocol, pairs: Pairs) -> bool:
+    sums = group(pairs.lost_difference, pairs.planned_clusters).sums
+    found = sign_flip(sums, seed=protocol.design.seed, resamples=protocol.analysis.resamples)
+    return found.p_value < _DIFFERS_P
+
+
+def _estimand_warnings(protocol: Protocol, final: Final) -> Iterator[str]:
+    if protocol.units.cluster is None:
+        return
+    numbers = final.scales[0]
+    name, mean = _other_estimand(protocol, final.pairs)
+    if isinstance(mean, Undetermined) or numbers.estimate is None or not numbers.standard_error:
+        return
+    if abs(mean.estimate - numbers.estimate) > numbers.standard_error:
+        words = name.replace("_", "-")
+        yield (
+            f"the {words} difference is {mean.estimate:+.4f}: how large a "
+            f"{cluster_noun(protocol)} is carries information"
+        )

@@ -1,0 +1,80 @@
+"""The result: how the experiment ended becomes the body of the result event. Pure.
+
+Leaves verdicts to `endings.py`, the reason to `reasoning.py`, what needs no number to
+`result_body.py`, the long form to `result_detail.py`; basis, costs and blobs to the session.
+
+Rules:
+- The verdict and its reason are those of the gate comparison.
+- The numbers of a comparison are those of the look that it ended with.
+- The digest covers every settled slot, so that outcomes after a comparison's last look are covered.
+"""
+
+from __future__ import annotations
+
+from fairtrial.ledger.events import ResultComparison, ResultEndpoint
+
+from .arrays import Frame
+from .endings import Ending, endings
+from .evaluate import METHOD, AnalysisContext, digest_of, frame_of
+from .finals import Final, finals
+from .reasoning import reason_text
+from .result_body import (
+    ResultBody,
+    amended_sections,
+    evidence_of,
+    existed_before,
+    is_as_registered,
+    missing_counts,
+)
+from .result_detail import detail
+
+__all__ = ("ResultBody", "conclude", "detail")
+
+
+def conclude(context: AnalysisContext) -> ResultBody:
+    """Computes a result.
+
+    Args:
+        context: all outcomes and looks, and what ended the experiment.
+    """
+    assert context.stopped_by is not None, "a result states what ended the experiment"
+    frame = frame_of(context)
+    found = endings(context, frame)
+    gate = next(each for each in found if each.comparison.name == context.protocol.decision.gate)
+    return ResultBody(
+        data=digest_of(context, context.plan.slot_count),
+        method=METHOD,
+        verdict=gate.claim.verdict.verdict,
+        reason=reason_text(frame, gate),
+        reason_code=gate.claim.verdict.reason_code,
+        stopped_by=context.stopped_by,
+        look=len(context.taken),
+        as_registered=is_as_registered(context),
+        evidence=evidence_of(context),
+        existed_before=existed_before(context),
+        amended=amended_sections(context),
+        missing=missing_counts(context),
+        comparisons=tuple(_comparison(frame, ending) for ending in found),
+    )
+
+
+def _comparison(frame: Frame, ending: Ending) -> ResultComparison:
+    return ResultComparison(
+        name=ending.comparison.name,
+        verdict=ending.claim.verdict.verdict,
+        endpoints=tuple(_endpoint(final) for final in finals(frame, ending)),
+    )
+
+
+def _endpoint(final: Final) -> ResultEndpoint:
+    first = final.scales[0]
+    return ResultEndpoint(
+        name=final.endpoint.name,
+        difference=first.estimate,
+        lower=first.lower,
+        upper=first.upper,
+        p_value=final.p_value,
+        bound_lower=final.bounds.lower,
+        bound_upper=final.bounds.upper,
+        undetermined=final.undetermined,
+    )

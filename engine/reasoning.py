@@ -1,0 +1,105 @@
+"""The reason of a comparison's verdict, in words of its data. Pure.
+
+Leaves the sentences to `analysis/reasons.py` and the nouns to `wording.py`.
+
+Rules:
+- The facts are those of the test that the verdict follows from.
+- Where no interval exists, the reason is why it doesn't.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final as Constant
+
+from fairtrial.analysis.reasons import Facts
+from fairtrial.analysis.verdict import decide
+from fairtrial.ledger.protocol import Protocol
+
+from .arrays import Frame
+from .boundaries import margin_on
+from .endings import Ending
+from .estimates import Numbers
+from .power_values import rules_of
+from .readings import NOT_SHOWN, Reading
+from .wording import plan_facts, sentence
+
+__all__ = ("reason_text",)
+
+_METHODS: Constant = {
+    "cr2_t": "the t interval",
+    "cluster_means_t": "the t interval",
+    "tango_cluster_adjusted": "the score interval",
+    "tango": "the score interval",
+}
+
+
+def reason_text(frame: Frame, ending: Ending) -> str:
+    """Returns the reason of a comparison's verdict, a clause without a full stop."""
+    claim, name = ending.claim, ending.claim.test.endpoint.name
+    reading = next(each for each in ending.readings if each.test.endpoint.name == name)
+    code = claim.verdict.reason_code
+    if code == "interval_spans" and reading.undetermined is not None:
+        return reading.undetermined
+    if code == "interval_spans" and "little_information" in reading.why_not:
+        return "the data so far hold too little of the planned information for a verdict"
+    return sentence(frame.protocol, code, _facts(frame, ending, reading))
+
+
+def _facts(frame: Frame, ending: Ending, reading: Reading) -> Facts:
+    protocol, numbers, pairs = frame.protocol, reading.scales[0], reading.pairs
+    clusters = [frame.plan.clusters[unit] for unit in pairs.units.tolist()]
+    endpoint = reading.test.endpoint
+    facts = plan_facts(protocol, reading.test.comparison, endpoint, clusters)
+    refused = ending.claim.verdict.reason_code == "missing_refused"
+    saving = protocol.decision.saving
+    return replace(
+        facts,
+        discordant_clusters=numbers.discordant_clusters,
+        estimate=numbers.estimate,
+        lower=numbers.lower,
+        upper=numbers.upper,
+        margin=_margin(protocol, reading),
+        missing=pairs.refused if refused else max(pairs.lost.values()),
+        planned=pairs.planned,
+        missing_limit=protocol.missing.limit,
+        at_least=saving.at_least if saving is not None else 0.0,
+        held=_held(protocol, reading),
+        detail=_detail(ending),
+    )
+
+
+def _margin(protocol: Protocol, reading: Reading) -> float:
+    harm = protocol.decision.harm
+    if reading.test.role == "harm" and harm is not None:
+        return margin_on(reading.test.endpoint, harm.margin)
+    return margin_on(reading.test.endpoint, protocol.decision.margin or 0.0)
+
+
+def _detail(ending: Ending) -> str:
+    if ending.otherwise is None:
+        return ""
+    word = ending.otherwise.verdict
+    return f"without the outcomes that were declared invalid the verdict is {word}"
+
+
+def _held(protocol: Protocol, reading: Reading) -> str:
+    """Returns what alone would make the claim, where methods or scales disagree."""
+    for numbers in reading.scales:
+        for name, (lower, upper) in numbers.parts.items():
+            claim = decide(
+                rules_of(protocol),
+                margin_on(reading.test.endpoint, protocol.decision.margin or 0.0),
+                lower,
+                upper,
+                reading.test.endpoint.better,
+                worse_inside_margin=protocol.decision.worse_inside_margin,
+                sides=protocol.analysis.sides,
+            )
+            if claim != NOT_SHOWN:
+                return _scale(numbers) if len(reading.scales) > 1 else _METHODS.get(name, name)
+    return ""
+
+
+def _scale(numbers: Numbers) -> str:
+    return "the mean difference" if numbers.scale == "raw" else "the ratio of geometric means"

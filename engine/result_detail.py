@@ -1,0 +1,240 @@
+"""The long form of a result: the bytes of `ledger result --json`. Pure.
+
+Leaves numbers that decide to `finals.py`, and tests shown beside them to `beside.py`.
+
+Rules:
+- The shape is that of the design: fields may be added, a change of one is a new version.
+- Every number that doesn't exist is null; nothing here is rounded.
+- The same outcomes, looks, basis and costs give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final as Constant
+
+import msgspec
+
+from fairtrial.ledger.events import Head, Look
+
+from .arrays import Frame
+from .beside import Json, tests_beside, warnings_of
+from .boundaries import discordance_counts
+from .endings import Ending, endings
+from .estimates import Numbers
+from .evaluate import AnalysisContext, frame_of
+from .finals import Final, finals
+from .reasoning import reason_text
+from .result_body import ResultBody
+from .wording import cluster_noun, plural, unit_noun
+
+__all__ = ("detail",)
+
+_EXCLUDED_MAX: Constant = 1000
+_NANO: Constant = 1e9
+
+
+def detail(
+    context: AnalysisContext,
+    body: ResultBody,
+    *,
+    experiment: str,
+    basis: Head,
+    spend_nanousd: Mapping[str, int],
+    stop_note: str | None = None,
+) -> bytes:
+    """Returns the bytes of `ledger result --json`.
+
+    Args:
+        context: what `conclude` was given.
+        body: what it returned.
+        experiment: name of the experiment.
+        basis: the head that the numbers were computed from.
+        spend_nanousd: spend of each arm, retries and crashed attempts counted.
+        stop_note: the reason that a person gave for ending early.
+    """
+    frame = frame_of(context)
+    found = endings(context, frame)
+    gate = next(each for each in found if each.comparison.name == context.protocol.decision.gate)
+    shape: Json = {
+        "v": 1,
+        "experiment": experiment,
+        "verdict": body.verdict,
+        "reason": body.reason,
+        "reason_code": body.reason_code,
+        "evidence": body.evidence,
+        "existed_before": list(body.existed_before),
+        "as_registered": body.as_registered,
+        "amended": list(body.amended),
+        "basis": {"size": basis.size, "root": basis.root},
+        "data": body.data,
+        "method": body.method,
+        "stopped_by": body.stopped_by,
+        "stop_note": stop_note,
+        "units": _units(context, frame, gate, body),
+        "comparisons": [_comparison(context, frame, ending) for ending in found],
+        "deviations": _deviations(context),
+        "invalidated": len(context.outcomes.invalidated),
+        "warnings": _warnings(context),
+        "spend_usd": {arm: nano / _NANO for arm, nano in sorted(spend_nanousd.items())},
+    }
+    return msgspec.json.encode(shape)
+
+
+def _units(context: AnalysisContext, frame: Frame, gate: Ending, body: ResultBody) -> Json:
+    pairs = next(each for each in gate.readings if each.test.role == "primary").pairs
+    unsettled = context.outcomes.status.count(0)
+    return {
+        "planned": len(context.plan.units),
+        "paired": int(pairs.units.size),
+        "clusters": len(set(pairs.clusters.tolist())),
+        "missing": body.missing,
+        "not_run_slots": unsettled,
+        "noun": plural(unit_noun(context.protocol)),
+        "cluster_noun": plural(cluster_noun(context.protocol)),
+    }
+
+
+def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
+    comparison = ending.comparison
+    return {
+        "name": comparison.name,
+        "treatment": comparison.treatment,
+        "control": comparison.control,
+        "verdict": ending.claim.verdict.verdict,
+        "reason": reason_text(frame, ending),
+        "reason_code": ending.claim.verdict.reason_code,
+        "look": ending.look,
+        "endpoints": [_endpoint(frame, ending, final) for final in finals(frame, ending)],
+        "looks": [
+            row
+            for number, look in enumerate(context.taken, start=1)
+            for row in _look_rows(look, number, comparison.name)
+        ],
+    }
+
+
+def _endpoint(frame: Frame, ending: Ending, final: Final) -> Json:
+    first, pairs = final.scales[0], final.pairs
+    comparison, plan = ending.comparison, frame.plan
+    excluded = [plan.units[index] for index in pairs.excluded[:_EXCLUDED_MAX].tolist()]
+    shape: Json = {
+        "name": final.endpoint.name,
+        "role": final.endpoint.role,
+        "type": final.endpoint.type,
+        **_numbers(final, first, comparison.control, comparison.treatment),
+        "tests": tests_beside(frame, final),
+        "discordant": _discordant(final, first),
+        "bounds": {"lower": final.bounds.lower, "upper": final.bounds.upper},
+        "units": {
+            "planned": pairs.planned,
+            "paired": int(pairs.units.size),
+            "clusters": first.clusters,
+            "excluded_count": int(pairs.excluded.size),
+            "excluded": excluded,
+            "lost": dict(pairs.lost),
+            "missing": {arm: dict(counts) for arm, counts in pairs.statuses.items()},
+        },
+        "eligible": None if final.reading is None else final.reading.eligible,
+        "why_not": [] if final.reading is None else list(final.reading.why_not),
+        "undetermined": final.undetermined,
+        "warnings": warnings_of(frame, ending, final),
+    }
+    if len(final.scales) > 1:
+        shape["log"] = _numbers(final, final.scales[1], comparison.control, comparison.treatment)
+    return shape
+
+
+def _numbers(final: Final, numbers: Numbers, control: str, treatment: str) -> Json:
+    return {
+        "scale": numbers.scale,
+        "arms": {control: numbers.control, treatment: numbers.treatment},
+        "difference": numbers.estimate,
+        "standard_error": numbers.standard_error,
+        "df": numbers.df,
+        "interval": _interval(final, numbers),
+        "discordant_clusters": numbers.discordant_clusters
+        if discordance_counts(final.endpoint)
+        else None,
+    }
+
+
+def _interval(final: Final, numbers: Numbers) -> Json | None:
+    if numbers.lower is None or numbers.upper is None:
+        return None
+    return {
+        "lower": numbers.lower,
+        "upper": numbers.upper,
+        "level": 1.0 - final.nominal_p,
+        "method": "+".join(numbers.parts),
+        "parts": {
+            name: {"lower": lower, "upper": upper} for name, (lower, upper) in numbers.parts.items()
+        },
+    }
+
+
+def _discordant(final: Final, numbers: Numbers) -> Json | None:
+    if final.endpoint.type != "binary":
+        return None
+    return {
+        "only_control": numbers.only_control,
+        "only_treatment": numbers.only_treatment,
+    }
+
+
+def _look_rows(look: Look, number: int, name: str) -> list[Json]:
+    return [
+        {
+            "look": number,
+            "endpoint": found.name,
+            "information_fraction": found.information_fraction,
+            "eligible": found.eligible,
+            "why_not": list(found.why_not),
+            "n": found.n,
+            "clusters": found.clusters,
+            "estimate": found.estimate,
+            "nominal_p": found.nominal_p,
+            "t_critical": found.t_critical,
+            "p_value": found.p_value,
+            "lower": found.lower,
+            "upper": found.upper,
+            "crossed": found.crossed,
+        }
+        for comparison in look.comparisons
+        if comparison.name == name
+        for found in comparison.endpoints
+    ]
+
+
+def _deviations(context: AnalysisContext) -> list[Json]:
+    return [
+        {
+            "seq": note.seq,
+            "class": note.class_,
+            "sections": list(note.sections),
+            "fields": list(note.fields),
+            "outcomes": note.outcomes,
+            "looks_taken": note.looks_taken,
+            "reason": note.reason,
+        }
+        for note in context.amends
+    ]
+
+
+def _warnings(context: AnalysisContext) -> list[str]:
+    """Returns what a reader has to know of the whole result."""
+    found: list[str] = []
+    other, invalid = len(context.outcomes.other_model), len(context.outcomes.invalidated)
+    if other:
+        found.append(f"{other} outcomes were served by another model than requested")
+    if invalid:
+        found.append(f"{invalid} outcomes were declared invalid; numbers show their old values")
+    for name, reason in _accepted(context).items():
+        found.append(f"the design was accepted although {name.replace('_', ' ')}: {reason}")
+    return found
+
+
+def _accepted(context: AnalysisContext) -> dict[str, str]:
+    accept = context.protocol.power.accept
+    reasons = {name: getattr(accept, name) for name in accept.__struct_fields__}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
