@@ -150,4 +150,3 @@ def reason_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--reason", required=True, metavar="TEXT", help="Why; kept for ever.")(
         function
     )
-

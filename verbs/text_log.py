@@ -245,4 +245,3 @@ def _items(value: Any) -> list[Any]:
 
 def _is_large(value: Any) -> bool:
     return isinstance(value, (dict, list)) and bool(value)
-

@@ -197,4 +197,3 @@ def _frozen_lines(event: Freeze, design: Design) -> list[str]:
         *(label("warning", text) for text in design.power.warnings),
         *([label("note", _existing_text(existing))] if existing else []),
     ]
-

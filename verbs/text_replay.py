@@ -79,8 +79,10 @@ def _anchors_text(report: ReplayReport) -> str:
     text = "; ".join(report.anchored_by) + ": an unchanged beginning of this ledger"
     if report.anchored == "part":
         first, last = report.covered, report.size - 1
-        which = f"Entry {count(last)} is" if first == last else (
-            f"Entries {count(first)}-{count(last)} are"
+        which = (
+            f"Entry {count(last)} is"
+            if first == last
+            else (f"Entries {count(first)}-{count(last)} are")
         )
         text += f". {which} newer: not vouched for"
     return text
@@ -195,7 +197,9 @@ def _finding_lines(report: ReplayReport) -> Iterator[str]:
         yield label("finding", finding_text(finding))
     more = len(report.findings) - len(shown) + report.more_findings
     if more:
-        yield label("finding", f"and {quantity(more, 'further one', 'further ones')} (--json has more)")
+        yield label(
+            "finding", f"and {quantity(more, 'further one', 'further ones')} (--json has more)"
+        )
 
 
 def finding_text(finding: Finding) -> str:

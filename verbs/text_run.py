@@ -1,0 +1,146 @@
+"""A run as it goes and as it ended, in words. Pure.
+
+Leaves showing it to `progress.py`.
+
+Rules:
+- No score, rate or estimate of an outcome: who runs an experiment isn't told how it goes.
+- A stop says what was lost (nothing), what is left, and the commands that go on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from .text_numbers import count, duration, quantity, usd
+
+if TYPE_CHECKING:
+    from fairtrial.engine.progress import Progress
+    from fairtrial.engine.running import RunReport
+
+__all__ = ("follow_up", "progress_line", "progress_lines", "run_text")
+
+BAR_WIDTH = 12
+NANO = 1e9
+
+
+def progress_lines(progress: Progress, *, width: int) -> list[str]:
+    """Returns the live display: arms and attempts, then money and time."""
+    bars = [
+        f"{name} [{_bar(arm.settled, arm.planned)}] {count(arm.settled)}/{count(arm.planned)}"
+        for name, arm in progress.arms.items()
+    ]
+    first = [*bars, *_attempts(progress)]
+    second = [*_money(progress), *_times(progress)]
+    return [line for parts in (first, second) for line in _packed(parts, width)]
+
+
+def progress_line(progress: Progress) -> str:
+    """Returns the same in one line, for a log."""
+    settled = f"{count(progress.settled)} of {quantity(progress.planned, 'slot')}"
+    return "   ".join([settled, *_attempts(progress), *_money(progress), *_times(progress)])
+
+
+def _bar(done: int, planned: int) -> str:
+    filled = BAR_WIDTH * done // planned if planned else 0
+    return "#" * filled + "." * (BAR_WIDTH - filled)
+
+
+def _attempts(progress: Progress) -> list[str]:
+    parts = []
+    if progress.errors:
+        again = f" ({count(progress.retried)} retried)" if progress.retried else ""
+        parts.append(f"errors {count(progress.errors)}{again}")
+    parts.append(f"{count(progress.in_flight)} in flight")
+    return parts
+
+
+def _money(progress: Progress) -> list[str]:
+    spent, reserved = progress.spent_nanousd / NANO, progress.reserved_nanousd / NANO
+    if not spent and not reserved and not progress.ceiling_nanousd:
+        return []
+    text = f"spent {usd(spent)} + {usd(reserved)} reserved"
+    if progress.ceiling_nanousd is None:
+        return [text]
+    parts = [f"{text} of {usd(progress.ceiling_nanousd / NANO)}"]
+    expected = progress.expected_nanousd
+    if expected > progress.ceiling_nanousd:
+        near = progress.planned * progress.ceiling_nanousd // expected
+        parts.append(
+            f"EXPECTED AT THE END {usd(expected / NANO)}: will stop near slot {count(near)}"
+        )
+    return parts
+
+
+def _times(progress: Progress) -> list[str]:
+    left = progress.planned - progress.settled
+    if progress.seconds_left is None or not left:
+        return []
+    each = progress.seconds_left / left
+    parts = [f"{60 / each:.3g} a minute"] if each else []
+    waiting = progress.waiting_for_look
+    if waiting and progress.looks_taken + 1 < progress.looks_planned:
+        parts.append(f"next look in {duration(each * waiting)}")
+    if 0 < waiting <= progress.in_flight:
+        parts.append(f"waiting for {quantity(waiting, 'slot')} before look {progress.looks_taken + 1}")
+    return [*parts, f"end in {duration(progress.seconds_left)}"]
+
+
+def _packed(parts: list[str], width: int) -> Iterator[str]:
+    """Yields lines of at most `width` characters, parts whole."""
+    line = ""
+    for part in parts:
+        longer = f"{line}   {part}" if line else part
+        if line and len(longer) > width:
+            yield line
+            line = f"  {part}"
+        else:
+            line = longer
+    if line:
+        yield line
+
+
+def run_text(report: RunReport, command: Callable[[str], str]) -> str:
+    """Returns how a run ended, and how to go on.
+
+    Args:
+        report: What the run returned.
+        command: Completes a command with the ledger that was typed.
+    """
+    done = f"{count(report.settled)} of {quantity(report.planned, 'slot')}"
+    left = report.planned - report.settled
+    looks = f"look {report.looks_taken} of {report.looks_planned} taken"
+    if report.reason == "complete":
+        return f"{report.experiment}   {done}   {looks}"
+    if report.reason == "boundary":
+        return f"{report.experiment}   {done}   {looks}: boundary crossed, {count(left)} not run"
+    if report.reason in ("interrupted", "terminated"):
+        return f"{report.reason}: {count(report.settled)} of {count(report.planned)} settled, nothing lost"
+    if report.reason == "arm_failing":
+        cause = report.note or "an arm is failing"
+        again = command("ledger run")
+        return (
+            f"STOPPED: {cause}. No slot was given up; {count(left)} to do.\n"
+            f"Fix the cause, then: {again}"
+        )
+    return _ceiling_text(report, left, command)
+
+
+def _ceiling_text(report: RunReport, left: int, command: Callable[[str], str]) -> str:
+    what = "ceiling" if report.reason == "ceiling" else "time is up"
+    field = "budget.usd=AMOUNT" if report.reason == "ceiling" else "budget.wall_seconds=SECONDS"
+    amend = command(f"ledger amend --set {field} --reason TEXT")
+    return (
+        f"STOPPED: {what}. {count(report.settled)} of {count(report.planned)} settled,"
+        f" {count(left)} not run.\n"
+        f"go on     {amend} && {command('ledger run')}\n"
+        f"or finish {command('ledger result --stop --reason TEXT')}"
+        "      (units not run are not counted as missing)"
+    )
+
+
+def follow_up(report: RunReport) -> str:
+    """Returns the command that goes on from the end of a run."""
+    if report.reason in ("complete", "boundary"):
+        return "ledger result"
+    return "ledger run"
