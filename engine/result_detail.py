@@ -26,7 +26,7 @@ from .evaluate import AnalysisContext, frame_of
 from .finals import Final, finals
 from .reasoning import reason_text
 from .result_body import ResultBody
-from .wording import cluster_noun, plural, unit_noun
+from .wording import cluster_noun, in_points, plural, unit_noun
 
 __all__ = ("detail",)
 
@@ -122,6 +122,7 @@ def _endpoint(frame: Frame, ending: Ending, final: Final) -> Json:
         "name": final.endpoint.name,
         "role": final.endpoint.role,
         "type": final.endpoint.type,
+        "in_points": in_points(final.endpoint),
         **_numbers(final, first, comparison.control, comparison.treatment),
         "tests": tests_beside(frame, final),
         "discordant": _discordant(final, first),
