@@ -146,8 +146,7 @@ def _stopped_by(known: Experiment, *, stop: bool) -> StoppedBy:
         TransitionError: Nothing did.
     """
     if is_final(known):
-        last = known.taken[-1]
-        return "boundary" if not last.continues and last.crossed else "last_look"
+        return "boundary" if len(known.taken) < len(known.looks) else "last_look"
     if stop:
         return "person"
     if known.last_stop == "ceiling":

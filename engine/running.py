@@ -127,16 +127,20 @@ def _locked_run(
             f"resumed session {session}: {known.settled:,} settled, {pending:,} to do;"
             f" {lost} attempts were in flight"
         )
-    executor = Executor(
-        trial=trial,
-        known=known,
-        drivers=drivers,
-        session=session,
-        concurrency=concurrency,
-        take_look=partial(_take_look, trial, known, sink),
-        sink=sink,
-    )
-    reason, note = anyio.run(executor.run)
+
+    async def execute() -> tuple[StopReason, str | None]:
+        executor = Executor(
+            trial=trial,
+            known=known,
+            drivers=drivers,
+            session=session,
+            concurrency=concurrency,
+            take_look=partial(_take_look, trial, known, sink),
+            sink=sink,
+        )
+        return await executor.run()
+
+    reason, note = anyio.run(execute)
     trial.append(Stop(experiment=known.name, number=session, reason=reason, note=note))
     return _report(trial, known, reason, resumed=resumed, lost=lost, note=note)
 
