@@ -69,6 +69,7 @@ def detail(
         "basis": {"size": basis.size, "root": basis.root},
         "data": body.data,
         "method": body.method,
+        "labels": {name: arm.label for name, arm in context.protocol.arms.items()},
         "stopped_by": body.stopped_by,
         "stop_note": stop_note,
         "units": _units(context, frame, gate, body),

@@ -80,7 +80,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last_stop: str | None
     session: SessionNote | None
     running: str | None
-    as_registered: bool
+    as_registered: bool | None
+    existed_before: tuple[str, ...]
     amended: tuple[str, ...]
     verdict: str | None
     refusals: int
@@ -163,7 +164,8 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         last_stop=known.last_stop,
         session=_session_note(trial, known),
         running=holder.text() if holder is not None else None,
-        as_registered=not any(one.class_ == "analysis" for one in known.amends),
+        as_registered=_as_registered(known),
+        existed_before=tuple(arm.name for arm in known.arms if arm.origin != "live"),
         amended=tuple(sorted({s for one in known.amends for s in one.sections})),
         verdict=known.result.verdict if known.result is not None else None,
         refusals=len(known.refusals),
@@ -173,6 +175,13 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         folded_from=trial.log.folded_from,
         next=next_command(word, several),
     )
+
+
+def _as_registered(known: Experiment) -> bool | None:
+    """Returns what a result would say; None where outcomes existed before the protocol."""
+    if any(arm.origin != "live" for arm in known.arms):
+        return None
+    return not any(one.class_ == "analysis" for one in known.amends)
 
 
 def _session_note(trial: Trial, known: Experiment) -> SessionNote | None:

@@ -84,9 +84,11 @@ def _clock(time: str) -> str:
 
 
 def _plan_text(status: Status) -> str:
-    if not status.amended:
-        return "as registered"
     sections = ", ".join(status.amended)
+    if status.as_registered is None:
+        return "retrospective" + (f", amended: {sections}" if sections else "")
+    if not sections:
+        return "as registered"
     return f"amended: {sections}" if status.as_registered else f"NOT AS REGISTERED: {sections}"
 
 

@@ -1,0 +1,79 @@
+"""`ledger result`: the verdict; ends the experiment when that is due."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import experiment_argument, verb, writing_options
+from .output import Ending, Output
+
+__all__ = ("command",)
+
+VERDICTS = ("adopt", "equivalent", "reject", "inconclusive")
+
+
+def _gate(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in (value or "").split(",") if word.strip())
+    unknown = [word for word in words if word not in VERDICTS]
+    if unknown or (value is not None and not words):
+        raise click.BadParameter(f"name verdicts among {', '.join(VERDICTS)}", ctx, param)
+    return words
+
+
+@verb(
+    "result",
+    example="""
+    ledger result
+    ledger result --gate=adopt,equivalent && ./deploy
+    ledger result --stop --reason "the budget ends here"
+    """,
+)
+@experiment_argument
+@click.option("--stop", is_flag=True, help="End before the last look; needs --reason.")
+@click.option("--reason", metavar="TEXT", help="Why it ends early; kept for ever.")
+@click.option(
+    "--gate",
+    metavar="VERDICT[,VERDICT]",
+    callback=_gate,
+    help="Exit 0 for these verdicts, 5 for reject, 6 for another.",
+)
+@writing_options
+def command(
+    out: Output,
+    experiment: str | None,
+    ledger: Path,
+    actor: str,
+    stop: bool,
+    reason: str | None,
+    gate: tuple[str, ...],
+) -> Ending:
+    """Shows the verdict, and ends the experiment with it when that is due.
+
+    An experiment that a person stops early is inconclusive, unless a boundary was crossed before.
+    """
+    import msgspec
+
+    from fairtrial.engine.session import result_of
+
+    from .text_result import result_text, verdict_line
+
+    if stop and not (reason or "").strip():
+        raise click.UsageError("--stop needs --reason TEXT")
+    if reason and not stop:
+        raise click.UsageError("--reason goes with --stop")
+    concluded, receipt = result_of(ledger, experiment, actor=actor, stop=stop, reason=reason)
+    detail: dict[str, Any] = msgspec.json.decode(concluded.detail)
+    if out.quiet:
+        out.essential(verdict_line(detail))
+    out.text(result_text(detail))
+    out.end(detail, receipt=receipt, next_command=f"ledger replay --against {receipt}")
+    return _ending(detail["verdict"], gate)
+
+
+def _ending(verdict: str, gate: tuple[str, ...]) -> Ending:
+    if not gate or verdict in gate:
+        return "done"
+    return "gate_reject" if verdict == "reject" else "gate_other"

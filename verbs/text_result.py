@@ -1,0 +1,264 @@
+"""A result as people read it: numbers, looks, what is missing, the verdict and its reason. Pure.
+
+Leaves every number to the engine: the input is the long form of a result, version 1.
+
+Rules:
+- The verdict comes last, with its reason; "retrospective" stands beside it where it belongs.
+- A test that ignores clusters says so.
+- What is missing is shown even when it is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .output import label
+from .text_numbers import (
+    clip,
+    count,
+    difference,
+    interval,
+    p_value,
+    quantity,
+    usd,
+    value,
+)
+
+__all__ = ("Detail", "comparison_lines", "evidence_text", "look_lines", "missing_text", "result_text", "verdict_line")
+
+Detail = Mapping[str, Any]
+
+_METHODS = {
+    "cr2_t": "CR2-t",
+    "cluster_means_t": "t on cluster means",
+    "tango": "Tango",
+    "tango_cluster_adjusted": "cluster-adjusted Tango",
+}
+_BESIDE = {"sign_flip": "sign flip", "cluster_weighted": "cluster-weighted", "unit_weighted": "unit-weighted"}
+_STOPS = {
+    "last_look": "",
+    "boundary": "the run ended at a boundary",
+    "ceiling": "the run ended at its ceiling",
+    "wall_time": "the run ended when its time was up",
+    "person": "a person ended the run",
+}
+
+
+def result_text(detail: Detail) -> str:
+    """Returns the whole result, the line of the verdict last."""
+    lines = [label("result", _title(detail)), ""]
+    for comparison in detail["comparisons"]:
+        lines += [*comparison_lines(comparison, detail["labels"]), ""]
+    lines += [label("missing", missing_text(detail["units"])), label("spent", _spent_text(detail))]
+    lines += [label("warning", text) for text in detail["warnings"]]
+    lines += [label("amended", _deviation(one)) for one in detail["deviations"]]
+    if len(detail["comparisons"]) > 1:
+        lines += [
+            label("", f"{one['name']}: {one['verdict']}, {one['reason']}")
+            for one in detail["comparisons"]
+        ]
+    return "\n".join([*lines, verdict_line(detail)])
+
+
+def _title(detail: Detail) -> str:
+    units = detail["units"]
+    text = (
+        f"{detail['experiment']}   {count(units['paired'])} of {count(units['planned'])}"
+        f" {units['noun']} in {count(units['clusters'])} {units['cluster_noun']}"
+    )
+    stop = _STOPS[detail["stopped_by"]] if units["not_run_slots"] else ""
+    note = f" ({clip(detail['stop_note'], 160)})" if detail["stop_note"] else ""
+    return f"{text}; {stop}{note}" if stop else text
+
+
+def comparison_lines(comparison: Detail, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yields the table of a comparison, its tests and its looks."""
+    control, treatment = comparison["control"], comparison["treatment"]
+    yield f"{_named(treatment, labels)} minus {_named(control, labels)}"
+    yield from _table(comparison["endpoints"], control, treatment)
+    for endpoint in comparison["endpoints"]:
+        yield label(endpoint["name"], "\n".join(_endpoint_lines(endpoint, control, treatment)))
+    yield from look_lines(comparison)
+
+
+def _named(arm: str, labels: Mapping[str, str]) -> str:
+    """Returns an arm with its label, where that says more."""
+    words = labels.get(arm, arm)
+    return arm if words == arm else f"{arm} ({clip(words, 60)})"
+
+
+def _table(endpoints: Sequence[Detail], control: str, treatment: str) -> Iterator[str]:
+    rows = [["", control, treatment, "difference", "interval", ""]]
+    for endpoint in endpoints:
+        rows += [_row(endpoint["name"], endpoint, endpoint, control, treatment)]
+        if "log" in endpoint:
+            rows += [_row("  as a ratio", endpoint["log"], endpoint, control, treatment)]
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        cells = [f"{row[0]:<{widths[0]}}"]
+        cells += [f"{cell:>{width}}" for cell, width in zip(row[1:5], widths[1:], strict=True)]
+        yield ("   ".join(cells) + (f"   {row[5]}" if row[5] else "")).rstrip()
+
+
+def _row(
+    name: str, numbers: Detail, endpoint: Detail, control: str, treatment: str
+) -> list[str]:
+    points = endpoint["in_points"] and numbers["scale"] == "raw"
+    limits = numbers["interval"]
+    return [
+        name,
+        value(numbers["arms"][control], points=points),
+        value(numbers["arms"][treatment], points=points),
+        difference(numbers["difference"], points=points),
+        interval(limits["lower"], limits["upper"], points=points) if limits else "none",
+        _basis(numbers, endpoint, limits),
+    ]
+
+
+def _basis(numbers: Detail, endpoint: Detail, limits: Detail | None) -> str:
+    """Returns what an interval rests on, in brackets."""
+    if limits is None:
+        return f"({endpoint['undetermined']})" if endpoint["undetermined"] else ""
+    parts = [f"{_level(limits['level'])} %"]
+    if len(limits["parts"]) == 1:
+        parts += [_METHODS.get(name, name) for name in limits["parts"]]
+    if numbers["df"] is not None:
+        parts.append(f"t with {numbers['df']:.1f} df")
+    parts.append(f"{count(endpoint['units']['clusters'])} clusters")
+    return f"({', '.join(parts)})"
+
+
+def _level(level: float) -> str:
+    return f"{100 * level:.1f}".removesuffix(".0")
+
+
+def _endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
+    parts = endpoint["interval"]["parts"] if endpoint["interval"] else {}
+    if len(parts) > 1:
+        texts = [
+            f"{_METHODS.get(name, name)} {_limits(limits, endpoint)}"
+            for name, limits in parts.items()
+        ]
+        yield f"a claim needs both {' and '.join(texts)}"
+    yield from _tests(endpoint, control, treatment)
+    if endpoint["units"]["excluded_count"] or sum(endpoint["units"]["lost"].values()):
+        yield f"whatever the lost outcomes were, {_bounds(endpoint)}"
+    yield from (one for one in endpoint["warnings"] if one != "mcnemar ignores clusters")
+
+
+def _limits(limits: Detail, endpoint: Detail) -> str:
+    return interval(limits["lower"], limits["upper"], points=endpoint["in_points"])
+
+
+def _bounds(endpoint: Detail) -> str:
+    bounds = endpoint["bounds"]
+    if bounds["lower"] is None and bounds["upper"] is None:
+        return "no bounds can be given"
+    return f"the limits lie within {_limits(bounds, endpoint)}"
+
+
+def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
+    tests, discordant = endpoint["tests"], endpoint["discordant"]
+    own = [f"{_METHODS.get(name, name)} p {p_value(one['p_value'])}" for name, one in tests.items()
+           if name in ("cr2_t", "tango", "cluster_means_t")]  # fmt: skip
+    if own:
+        yield ", ".join(own)
+    if discordant is not None:
+        text = (
+            f"only {treatment} {count(discordant['only_treatment'])},"
+            f" only {control} {count(discordant['only_control'])}"
+        )
+        mcnemar = tests.get("mcnemar")
+        if mcnemar is not None:
+            text += f": McNemar p {p_value(mcnemar['p_value'])}"
+            text += " (ignores clusters)" if mcnemar["ignores_clusters"] else ""
+        yield text
+    beside = [_beside(endpoint, name) for name in _BESIDE if name in tests]
+    if beside:
+        yield "beside: " + "; ".join(beside)
+
+
+def _beside(endpoint: Detail, name: str) -> str:
+    found, words = endpoint["tests"][name], _BESIDE[name]
+    if "estimate" in found:
+        points = endpoint["in_points"]
+        limits = interval(found["lower"], found["upper"], points=points)
+        return f"{words} {difference(found['estimate'], points=points)} ({limits})"
+    return f"{words} p {p_value(found['p_value'])}"
+
+
+def look_lines(comparison: Detail) -> Iterator[str]:
+    """Yields the looks of a comparison, a line each."""
+    for look in comparison["looks"]:
+        points = next(
+            one["in_points"]
+            for one in comparison["endpoints"]
+            if one["name"] == look["endpoint"]
+        )
+        yield look_row_text(look, points=points)
+
+
+def look_row_text(look: Detail, *, points: bool) -> str:
+    """Returns one endpoint at one look in a line."""
+    head = label(
+        f"look {look['look']}",
+        f"{count(look['n'])} units   {look['endpoint']}"
+        f" {difference(look['estimate'], points=points)}",
+    )
+    if not look["eligible"]:
+        why = ", ".join(look["why_not"]).replace("_", " ")
+        return f"{head}   cannot decide ({why})"
+    crossed = {"no": "not crossed", "favourable": "CROSSED", "against": "CROSSED, against"}
+    return (
+        f"{head}   p {p_value(look['p_value'])}, needed {p_value(look['nominal_p'])}"
+        f"   {crossed[look['crossed']]}"
+    )
+
+
+def missing_text(units: Detail) -> str:
+    """Returns what didn't end as an answer, by arm and status."""
+    arms = [
+        f"{arm}: " + ", ".join(f"{count(number)} {status}" for status, number in counts.items())
+        for arm, counts in units["missing"].items()
+        if counts
+    ]
+    text = "; ".join(arms) or "none"
+    if units["not_run_slots"]:
+        text += f"   ({quantity(units['not_run_slots'], 'slot')} not run, not counted as missing)"
+    return text
+
+
+def _spent_text(detail: Detail) -> str:
+    spend = detail["spend_usd"]
+    if not any(spend.values()):
+        return "nothing recorded"
+    arms = ", ".join(f"{arm} {usd(amount)}" for arm, amount in spend.items())
+    return f"{usd(sum(spend.values()))} usd ({arms})"
+
+
+def _deviation(one: Detail) -> str:
+    kind = {"analysis": "analysis", "operational": "conduct", "text": "text"}[one["class"]]
+    fields = ", ".join(one["fields"])
+    return (
+        f"{fields} ({kind}; entry {count(one['seq'])}, after {quantity(one['outcomes'], 'outcome')}"
+        f" and {quantity(one['looks_taken'], 'look')}): {clip(one['reason'], 160)}"
+    )
+
+
+def verdict_line(detail: Detail) -> str:
+    """Returns the verdict with its reason and its evidence."""
+    text = f"{detail['verdict'].upper()}: {detail['reason']}"
+    return label("VERDICT", f"{text}\n{evidence_text(detail)}")
+
+
+def evidence_text(detail: Detail) -> str:
+    """Returns how far the plan came before the data."""
+    existed = detail["existed_before"]
+    if existed or detail["evidence"] != "live":
+        whose = f"the outcomes of {' and '.join(existed)}" if existed else "the outcomes"
+        return f"retrospective: {whose} existed before the protocol was registered"
+    if detail["as_registered"]:
+        return "as registered"
+    return f"NOT AS REGISTERED: amended {', '.join(detail['amended'])}"
+
