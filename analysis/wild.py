@@ -79,9 +79,10 @@ def wild_bootstrap_t(
     order = np.lexsort((sums, sizes))
     sizes = sizes[order]
     residuals = sums[order] - sizes * null
-    observed = float(_t(residuals[None, :], sizes)[0])
-    if not math.isfinite(observed):
+    means = residuals / sizes
+    if float(np.ptp(means)) <= 1e-12 * float(np.max(np.abs(means))):
         return Undetermined("every cluster has the same mean, so there is no variance")
+    observed = float(_t(residuals[None, :], sizes)[0])
     kind = weights or ("webb" if sums.size < _WEBB_BELOW else "rademacher")
     edge = abs(observed) * (1.0 - _TIES)
     if kind == "rademacher" and sums.size <= _EXACT_CLUSTERS:

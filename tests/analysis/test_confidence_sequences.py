@@ -1,0 +1,127 @@
+"""Sequences: coverage at all times at once by simulation, mirror images, and borders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fairtrial.analysis import confidence_sequences as cs
+from fairtrial.analysis.grouping import FloatArray
+
+Sequence = Callable[[FloatArray], cs.Limits]
+SEQUENCES: list[Sequence] = [
+    cs.hoeffding_predmix,
+    cs.empirical_bernstein_predmix,
+    cs.betting_hedged,
+]
+
+
+def _values(seed: int, n: int = 60) -> FloatArray:
+    return np.random.default_rng(seed).beta(2.0, 3.0, n)
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_limits_only_ever_close_in(sequence: Sequence) -> None:
+    """Running intersections inside [0, 1] that always hold something."""
+    for seed in range(5):
+        found = sequence(_values(seed))
+        assert np.all(np.diff(found.lower) >= 0.0)
+        assert np.all(np.diff(found.upper) <= 0.0)
+        assert np.all(found.lower < found.upper)
+        assert found.lower[0] >= 0.0
+        assert found.upper[0] <= 1.0
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_mirrored_values_mirror_the_limits(sequence: Sequence) -> None:
+    """1 - x swaps the limits."""
+    x = _values(3)
+    there, back = sequence(x), sequence(1.0 - x)
+    assert there.lower == pytest.approx(1.0 - back.upper, abs=5e-4)
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_a_stop_at_any_time_keeps_the_level(sequence: Sequence) -> None:
+    """The true mean leaves the sequence at some time in at most 5 % of 400 runs (plus error)."""
+    missed = 0
+    for seed in range(400):
+        x = (np.random.default_rng(seed).random(80) < 0.3).astype(np.float64)
+        found = sequence(x)
+        missed += bool(found.lower[-1] > 0.3 or found.upper[-1] < 0.3)
+    assert missed / 400 <= 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / 400)
+
+
+def test_an_impossible_run_keeps_the_last_interval() -> None:
+    """When a drift empties the intersection, the last non-empty one stays."""
+    x = np.concatenate([np.zeros(400), np.ones(4000)])
+    for sequence in SEQUENCES:
+        found = sequence(x)
+        assert np.all(found.lower <= found.upper)
+
+
+def test_bounded_mean_scales_to_its_range() -> None:
+    """Differences in [-1, 1]: the interval of the mapped values, mapped back."""
+    values = np.full(30, 0.0)
+    found = cs.bounded_mean(values, low=-1.0, high=1.0)
+    assert -1.0 <= found.lower < 0.0 < found.upper <= 1.0
+    inner = cs.betting_hedged(np.full(30, 0.5))
+    assert (found.lower, found.upper) == pytest.approx(
+        (2.0 * inner.lower[-1] - 1.0, 2.0 * inner.upper[-1] - 1.0)
+    )
+
+
+def test_eprocess_is_the_mixture_of_likelihood_ratios() -> None:
+    """Beta(1/2, 1/2) integrated on a grid over theta = sin^2; symmetric; 0 without pairs."""
+    phi = (np.arange(200_000) + 0.5) / 200_000 * math.pi / 2.0
+    theta = np.sin(phi) ** 2
+    for b, c in ((3, 11), (0, 8), (20, 25)):
+        ratio = np.mean(2.0 ** (b + c) * theta**c * (1.0 - theta) ** b)
+        assert cs.mcnemar_eprocess(b, c).log_e == pytest.approx(math.log(ratio), abs=1e-6)
+        assert cs.mcnemar_eprocess(b, c).log_e == pytest.approx(cs.mcnemar_eprocess(c, b).log_e)
+    assert cs.mcnemar_eprocess(0, 0).p_value == 1.0
+
+
+def test_eprocess_never_misleads_on_average() -> None:
+    """Under equal chances the expected e-value of n pairs is 1, by enumeration."""
+    for n in (1, 5, 30):
+        mean = sum(
+            math.comb(n, b) / 2**n * math.exp(cs.mcnemar_eprocess(b, n - b).log_e)
+            for b in range(n + 1)
+        )
+        assert mean == pytest.approx(1.0)
+
+
+def test_mixture_bound_and_asymptotic_widths_shrink_as_they_should() -> None:
+    """The boundary grows slower than time; the asymptotic width falls with n, best near n_opt."""
+    bounds = [cs.normal_mixture_bound(v, alpha=0.05, v_opt=100.0) for v in (0.0, 50.0, 200.0)]
+    assert bounds == sorted(bounds)
+    assert bounds[2] / 200.0 < bounds[1] / 50.0
+    rho = cs.asymptotic_rho(500.0)
+    widths = [cs.asymptotic(0.0, 1.0, n, rho=rho).upper for n in (100, 500, 2000)]
+    assert widths == sorted(widths, reverse=True)
+    best = cs.asymptotic(0.0, 1.0, 500, rho=rho).upper
+    for other in (0.5 * rho, 2.0 * rho):
+        assert best <= cs.asymptotic(0.0, 1.0, 500, rho=other).upper
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: cs.betting_hedged(np.array([1.2])),
+        lambda: cs.hoeffding_predmix(np.array([])),
+        lambda: cs.betting_hedged(np.array([0.2]), alpha=0.0),
+        lambda: cs.bounded_mean(np.array([0.2]), low=1.0, high=0.0),
+        lambda: cs.asymptotic(0.0, 1.0, 0, rho=0.1),
+        lambda: cs.asymptotic_rho(0.0),
+        lambda: cs.normal_mixture_bound(1.0, alpha=0.6, v_opt=1.0),
+        lambda: cs.mcnemar_eprocess(-1, 0),
+    ],
+)
+def test_bad_arguments_are_value_errors(call: object) -> None:
+    """Values outside their bounds."""
+    assert callable(call)
+    with pytest.raises(ValueError, match="expected"):
+        call()
