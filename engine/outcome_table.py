@@ -110,23 +110,13 @@ def read_outcome_table(
     if not table.rows:
         raise _refusal(name, "the table has no row", "rows", "at least two units")
     unit_column = _column(table, name, unit, ("unit",), "the unit (--unit COLUMN)")
+    cluster_column = _cluster_column(table, name, cluster)
     is_wide = arms is not None and len(arms) > 0 and set(arms) <= set(table.columns)
-    cluster_column = None
-    if cluster != "none":
-        wanted = cluster or ("cluster" if "cluster" in table.columns else None)
-        if wanted is not None:
-            cluster_column = _column(table, name, wanted, (), "the cluster (--cluster COLUMN)")
     read = _wide if is_wide else _long
     found = read(table, name, unit_column, arms, value)
     names = _two_arms(found, name, arms, control)
     rows = tuple(row for row in found.rows if row.arm in names)
-    is_binary = all(row.value.strip().lower() in _BINARY | _NO_VALUE for row in rows)
-    notes = [*found.notes]
-    if cluster_column is None and cluster != "none":
-        notes.append(
-            "each unit counts as independent; if several share a document, a repository or an "
-            "author, name that column: --cluster COLUMN"
-        )
+    independent = [_INDEPENDENT] if cluster_column is None and cluster != "none" else []
     return OutcomeTable(
         name=name,
         layout="wide" if is_wide else "long",
@@ -138,12 +128,26 @@ def read_outcome_table(
         unit_column=unit_column,
         value_column=found.value_column,
         cluster_column=cluster_column,
-        binary=is_binary,
+        binary=all(row.value.strip().lower() in _BINARY | _NO_VALUE for row in rows),
         repeats=(_repeats(rows, names[0], name), _repeats(rows, names[1], name)),
         has_status=found.has_status,
         rows=rows,
-        notes=tuple(notes),
+        notes=(*found.notes, *independent),
     )
+
+
+_INDEPENDENT = (
+    "each unit counts as independent; if several share a document, a repository or an author, "
+    "name that column: --cluster COLUMN"
+)
+
+
+def _cluster_column(table: Table, name: str, cluster: str | None) -> str | None:
+    usual = "cluster" if "cluster" in table.columns else None
+    wanted = None if cluster == "none" else cluster or usual
+    if wanted is None:
+        return None
+    return _column(table, name, wanted, (), "the cluster (--cluster COLUMN)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
