@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,3 +93,137 @@ def test_threshold_script_fails_without_its_measurement() -> None:
         command, input='{"input":{}}\n', capture_output=True, text=True, check=False
     )
     assert (1, "") == (run.returncode, run.stdout)
+
+
+def ledger(folder: Path, *arguments: str) -> str:
+    """Runs a command in a folder and returns what it printed."""
+    program = "from fairtrial.cli import main; main()"
+    command = [sys.executable, "-c", program, *arguments]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert 0 == run.returncode, f"{arguments}: {run.stdout}{run.stderr}"
+    return run.stdout
+
+
+def verdict_of(folder: Path, protocol: str) -> dict[str, Any]:
+    """Takes an example in a copy of its folder from protocol to result; replays the ledger."""
+    ledger(folder, "check", protocol)
+    ledger(folder, "register", protocol)
+    ledger(folder, "run", "--quiet", "--concurrency", "16")
+    result: dict[str, Any] = json.loads(ledger(folder, "result", "--json"))
+    replay = json.loads(ledger(folder, "replay", "--json"))
+    assert ("intact", []) == (replay["record"], replay["findings"])
+    assert {result["experiment"]: result["verdict"]} == replay["verdicts"]
+    return result
+
+
+def endpoint_of(result: dict[str, Any], name: str) -> dict[str, Any]:
+    """Returns an endpoint of the only comparison of a result."""
+    (comparison,) = result["comparisons"]
+    return next(each for each in comparison["endpoints"] if each["name"] == name)
+
+
+def copy_of(example: str, folder: Path) -> Path:
+    """Returns a fresh copy of an example's folder."""
+    return shutil.copytree(
+        EXAMPLES / example, folder / example, ignore=shutil.ignore_patterns("__*")
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "verdict", "reason", "difference", "error", "df", "interval"),
+    [
+        ("pro", "adopt", "interval_favours", 0.0741, 0.0255, 8.99, (0.0146, 0.1348)),
+        ("verified", "inconclusive", "low_df", 0.0200, 0.0472, 3.33, (-0.142, 0.184)),
+    ],
+)
+def test_recorded_example_reaches_its_verdict(
+    tmp_path: Path,
+    name: str,
+    verdict: str,
+    reason: str,
+    difference: float,
+    error: float,
+    df: float,
+    interval: tuple[float, float],
+) -> None:
+    """Both demo protocols give the numbers that were computed apart, and say retrospective."""
+    result = verdict_of(copy_of("demo", tmp_path), f"{name}.yaml")
+    endpoint = endpoint_of(result, "resolved")
+    assert (verdict, reason, "recorded") == (
+        result["verdict"],
+        result["reason_code"],
+        result["evidence"],
+    )
+    assert ["A", "B"] == result["existed_before"]
+    assert difference == pytest.approx(endpoint["difference"], abs=5e-5)
+    assert error == pytest.approx(endpoint["standard_error"], abs=5e-5)
+    assert df == pytest.approx(endpoint["df"], abs=5e-3)
+    found = (endpoint["interval"]["lower"], endpoint["interval"]["upper"])
+    assert interval == pytest.approx(found, abs=5e-4)
+
+
+@pytest.mark.slow
+def test_python_example_compares_two_classifiers(tmp_path: Path) -> None:
+    """The live result counts what the two models answer when each patient is asked by hand."""
+    malignant = [row for row in rows("diagnostic/units.csv") if row["label"] == "1"]
+    answer = classifier()
+    found = {
+        model: [
+            "malignant"
+            == answer({"unit": row["unit"], "input": row, "config": {"model": model}})["answer"]
+            for row in malignant
+        ]
+        for model in ("logistic", "forest")
+    }
+
+    result = verdict_of(copy_of("diagnostic", tmp_path), "protocol.yaml")
+    assert ("inconclusive", "live", True) == (
+        result["verdict"],
+        result["evidence"],
+        result["as_registered"],
+    )
+    check_sensitivity(result, "logistic", found["logistic"], "forest", found["forest"])
+
+
+@pytest.mark.slow
+def test_command_example_compares_two_thresholds(tmp_path: Path) -> None:
+    """The live result of the shell script counts what the table of patients says."""
+    malignant = [row for row in rows("diagnostic/units.csv") if row["label"] == "1"]
+    size = [float(row["worst_radius"]) > 17 for row in malignant]
+    outline = [float(row["worst_concave_points"]) > 0.15 for row in malignant]
+
+    result = verdict_of(copy_of("diagnostic", tmp_path), "protocol-command.yaml")
+    assert ("inconclusive", "live", True) == (
+        result["verdict"],
+        result["evidence"],
+        result["as_registered"],
+    )
+    check_sensitivity(result, "size", size, "outline", outline)
+
+
+def classifier() -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Returns the function that both arms of the Python example call."""
+    spec = spec_from_file_location("classifiers", EXAMPLES / "diagnostic/classifiers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function: Callable[[dict[str, Any]], dict[str, Any]] = module.answer
+    return function
+
+
+def check_sensitivity(
+    result: dict[str, Any], control: str, before: list[bool], treatment: str, after: list[bool]
+) -> None:
+    """Checks shares, difference and discordant counts against answers that were got otherwise."""
+    endpoint = endpoint_of(result, "sensitivity")
+    pairs = list(zip(before, after, strict=True))
+    assert 212 == len(pairs)
+    assert pytest.approx(sum(before) / 212) == endpoint["arms"][control]
+    assert pytest.approx(sum(after) / 212) == endpoint["arms"][treatment]
+    assert pytest.approx((sum(after) - sum(before)) / 212) == endpoint["difference"]
+    assert {
+        "only_control": pairs.count((True, False)),
+        "only_treatment": pairs.count((False, True)),
+    } == endpoint["discordant"]

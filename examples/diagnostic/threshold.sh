@@ -3,9 +3,16 @@
 #
 #   sh threshold.sh FEATURE LIMIT      malignant when the feature is above the limit
 #
-# The job is one line of JSON on stdin; the answer is what is printed.
-set -eu
-read -r job
-value=$(printf '%s\n' "$job" | sed -n "s/.*\"$1\" *: *\"\{0,1\}\([0-9.][0-9.]*\).*/\1/p")
-[ -n "$value" ] || { echo "no $1 in the job" >&2; exit 1; }
-awk -v value="$value" -v limit="$2" 'BEGIN { print (value > limit) ? "malignant" : "benign" }' </dev/null
+# The job is one line of JSON on stdin, the answer is what is printed. Anything but exit status 0
+# says that the infrastructure failed.
+exec awk -v feature="$1" -v limit="$2" '
+    match($0, "\"" feature "\" *: *\"?[0-9.]+") {
+        value = substr($0, RSTART, RLENGTH)
+        sub(/.*[:" ]/, "", value)
+        print (value + 0 > limit + 0) ? "malignant" : "benign"
+        answered = 1
+    }
+    END {
+        if (!answered) exit 1
+    }
+'
