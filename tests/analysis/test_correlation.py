@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,11 @@ from fairtrial.analysis.grouping import effective_clusters
 from fairtrial.analysis.paired import ClusteredMean, clustered_mean
 from fairtrial.analysis.tango import tango
 from fairtrial.analysis.values import Undetermined
+
+
+def _t_test(values: Any, null: float = 0.0, **options: Any) -> Any:
+    """Scipy's test, whose result type no checker knows."""
+    return stats.ttest_1samp(values, null, **options)
 
 
 def test_icc_is_recovered_from_a_large_sample() -> None:
@@ -89,8 +95,8 @@ def test_equivalence_of_a_mean_is_two_t_tests() -> None:
     values = np.random.default_rng(4).normal(0.01, 0.1, 30)
     found = tost_paired_mean(values, low=-0.05, high=0.06)
     assert isinstance(found, Tost)
-    below = stats.ttest_1samp(values, -0.05, alternative="greater").pvalue
-    above = stats.ttest_1samp(values, 0.06, alternative="less").pvalue
+    below = _t_test(values, -0.05, alternative="greater").pvalue
+    above = _t_test(values, 0.06, alternative="less").pvalue
     assert (found.p_lower, found.p_upper) == pytest.approx((below, above))
     assert found.p_value == max(found.p_lower, found.p_upper)
     assert isinstance(tost_paired_mean(np.zeros(9), low=-1.0, high=1.0), Undetermined)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,8 +37,9 @@ def _inside(bounds: list[float], information: list[float], drift: float = 0.0) -
     t = np.array(information)
     covariance = np.sqrt(np.minimum.outer(t, t) / np.maximum.outer(t, t))
     box = np.minimum(np.array(bounds), 40.0)
+    normal: Any = stats
     return float(
-        stats.multivariate_normal.cdf(
+        normal.multivariate_normal.cdf(
             box,
             drift * np.sqrt(t),
             covariance,
