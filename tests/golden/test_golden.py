@@ -208,6 +208,13 @@ def test_another_program_agrees_on_the_ledger() -> None:
     assert found == {name: EXPECTED[name] for name in ("ids", "leaves", "root")}
 
 
+def test_another_program_agrees_on_published_ids() -> None:
+    """The same for the published vectors of canonical form."""
+    path = HERE.parent / "ledger" / "data" / "canonical.json"
+    accepted = json.loads(path.read_text(encoding="utf-8"))["accepted"]
+    assert [one["id"] for one in accepted] == _node("ids", path)
+
+
 def test_the_other_program_knows_blake3() -> None:
     """Its BLAKE3 gives the vectors of the specification, in all three modes."""
     path = HERE.parent / "ledger" / "data" / "blake3.json"

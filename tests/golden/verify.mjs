@@ -1,7 +1,7 @@
 // Checks golden files without a line of the project's own code: plain Node.js, SHA-256 of the
 // runtime, BLAKE3 written here from its specification (github.com/BLAKE3-team/BLAKE3-specs).
 //
-//     node verify.mjs events FILE | ledger FILE | vectors FILE
+//     node verify.mjs events FILE | ledger FILE | ids FILE | vectors FILE
 //
 // Prints one line of JSON with what it computed; a contradiction inside the file is exit code 1.
 
@@ -161,6 +161,9 @@ if (verb === "events") {
     start = end + 1;
   }
   result = chain(lines, CONTEXT);
+} else if (verb === "ids") {
+  const golden = JSON.parse(content);
+  result = golden.accepted.map(({ event }) => `b3:${blake3Derive(golden.context, Buffer.from(event))}`);
 } else {
   const vectors = JSON.parse(content);
   const key = Buffer.from(vectors.key_ascii, "ascii");
