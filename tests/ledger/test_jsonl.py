@@ -1,0 +1,144 @@
+"""What only the JSON Lines store has: lines, offsets, and a search before the first write."""
+
+from __future__ import annotations
+
+import os
+import re
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+import fairtrial.ledger.jsonl_lines as jsonl_lines
+from fairtrial.ledger.entry import ENTRY_BYTES_MAX
+from fairtrial.ledger.errors import IntegrityError, StoreError
+from fairtrial.ledger.events import Open
+from fairtrial.ledger.jsonl import JsonlStore
+from fairtrial.ledger.slot_index import Slot, parse_slot
+
+from .chains import append, append_decisions, decision
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the ledger is."""
+    return tmp_path / "ledger.jsonl"
+
+
+def test_file_is_the_entries_and_a_newline_each(path: Path) -> None:
+    """A line is an entry's bytes and one LF; nothing else is in the file."""
+    entries = append_decisions(JsonlStore.create(path), 3)
+    assert b"".join(data + b"\n" for data in entries) == path.read_bytes()
+
+
+def test_only_lf_ends_a_line(path: Path) -> None:
+    """U+2028, U+0085's neighbours and escaped newlines in a value don't split an entry."""
+    store = JsonlStore.create(path)
+    entries = append(store, *(decision(n, unit=f"a\u2028b\u2029c {n}") for n in range(1, 4)))
+    assert entries == list(JsonlStore(path).read())
+    assert 3 == store.tail().size
+
+
+def test_create_keeps_what_is_there(path: Path) -> None:
+    """Creating where a ledger is opens it."""
+    entries = append_decisions(JsonlStore.create(path), 2)
+    assert entries == list(JsonlStore.create(path).read())
+
+
+@pytest.mark.parametrize("spoil", [b"\n", b"text\n", b"\r\n", b"{}\n"])
+def test_line_that_is_no_entry_counts_and_stops_writing(path: Path, spoil: bytes) -> None:
+    """A blank or foreign line has its place, is handed out as it is, and ends all writing."""
+    store = JsonlStore.create(path)
+    entries = append_decisions(store, 2)
+    with path.open("ab") as file:
+        file.write(spoil)
+    store = JsonlStore(path)
+    assert [*entries, spoil[:-1]] == list(store.read())
+    with pytest.raises(IntegrityError) as caught, store.writer():
+        pytest.fail("a writer behind a line that is no entry")
+    assert "entry 2" == caught.value.where
+    assert [] == list(store.check())
+
+
+def test_line_without_end_is_shortened_and_found(path: Path) -> None:
+    """A line longer than an entry can be is a finding, takes no memory and can't be an entry."""
+    store = JsonlStore.create(path)
+    append_decisions(store, 2)
+    with path.open("ab") as file:
+        for _ in range(40):
+            file.write(b"x" * 1_000_000)
+        file.write(b"\n")
+    store = JsonlStore(path)
+    tracemalloc.start()
+    lengths = [len(data) for data in store.read()]
+    (finding,) = store.check()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ENTRY_BYTES_MAX + 1 == lengths[2]
+    assert ("long_line", 2) == (finding.code, finding.seq)
+    assert peak < 12_000_000
+
+
+@pytest.mark.slow
+def test_reading_is_flat_in_memory(path: Path) -> None:
+    """Reading 5,000 entries keeps no more than a few buffers."""
+    store = JsonlStore.create(path)
+    append_decisions(store, 5_000)
+    reader = JsonlStore(path)
+    tracemalloc.start()
+    assert 5_000 == sum(1 for _ in reader.read())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3_000_000 < path.stat().st_size
+
+
+def test_links_are_findings(path: Path) -> None:
+    """A second name of the file is reported by the store's own check."""
+    append_decisions(JsonlStore.create(path), 1)
+    os.link(path, path.with_name("other.jsonl"))
+    (finding,) = JsonlStore(path).check()
+    assert ("links", None, "a file with 2 names") == (finding.code, finding.seq, finding.found)
+
+
+def test_search_tells_slots_apart_that_look_alike(path: Path) -> None:
+    """A slot is found by all four members, across chunks of the file, before any index is made."""
+    store = JsonlStore.create(path)
+    opened = Open(format="f", tool="t", schemas="0" * 64, origin="o")
+    entries = append(store, opened, *(decision(n) for n in range(1, 2_500)))
+    for position in (1, 11, 111, 1_111, 2_499):
+        found = JsonlStore(path).find("exp-1", position, "decision", 0)
+        assert entries[position] == found
+    assert entries[0] == JsonlStore(path).find("", 0, "open", 0)
+    for slot in (("exp-1", 2_500, "decision", 0), ("exp-1", 1, "attempt", 0), ("", 0, "close", 0)):
+        assert JsonlStore(path).find(*slot) is None
+    quoted = decision(3_000, unit='"experiment":"exp-1","position":2500,"number":0')
+    append(store, quoted)
+    assert JsonlStore(path).find("exp-1", 2_500, "decision", 0) is None
+
+
+def test_slots_of_one_hash_are_told_apart(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where two slots share a hash, reading decides: no false conflict and no false hit."""
+    monkeypatch.setattr(jsonl_lines, "_key", lambda slot: (b"same",))
+    monkeypatch.setattr(jsonl_lines, "_SLOT", re.compile(b"(?!)"))
+    store = JsonlStore.create(path)
+    entries = append_decisions(store, 4)
+    for position in range(1, 5):
+        assert entries[position - 1] == store.find("exp-1", position, "decision", 0)
+    assert store.find("exp-1", 9, "decision", 0) is None
+    assert 5 == len(entries + append_decisions(store, 1))
+
+
+def test_slot_is_read_from_other_forms_too() -> None:
+    """A slot is taken from any JSON with the four members; without one there is none."""
+    data = b'{"number":2,"more":[1],"kind":"look/7","experiment":"e","position":0}'
+    assert Slot("e", 0, "look", 2) == parse_slot(data)
+    for bad in (b"", b"[]", b'{"kind":"look/1","experiment":"e","position":0}', b'{"kind":1}'):
+        with pytest.raises(IntegrityError, match="no slot"):
+            parse_slot(bad)
+
+
+def test_unreadable_file_is_a_store_error(path: Path) -> None:
+    """A file that can't be opened is named."""
+    with pytest.raises(StoreError) as caught:
+        JsonlStore(path).tail()
+    assert str(path) == caught.value.where
