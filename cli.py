@@ -5,7 +5,7 @@ Leaves each verb to its module in `verbs/`, which is imported when the verb is u
 Rules:
 - `EXIT_CODES` is the only place that knows exit codes; verbs return words, errors have classes.
 - An error goes to stderr in its own words; with `--json` an object with its parts goes to stdout.
-- An exception that is no `LedgerError` is a bug of ours: one line, exit code 1, `--traceback` for more.
+- An exception that is no `LedgerError` is a bug of ours: one line, exit code 1; `--traceback`.
 """
 
 from __future__ import annotations
@@ -168,9 +168,7 @@ def _report(error: Exception, words: list[str]) -> int:
         return _report_unexpected(error, words)
     name = next(c.__name__ for c in type(error).__mro__ if c.__name__ in EXIT_CODES)
     if "--json" in words:
-        parts = {
-            key: getattr(error, key) for key in ("what", "where", "expected", "found", "todo")
-        }
+        parts = {key: getattr(error, key) for key in ("what", "where", "expected", "found", "todo")}
         if isinstance(error, ProtocolError):
             parts["problems"] = [_plain(problem) for problem in error.problems]
         _print_json({"class": name, **parts})

@@ -189,5 +189,3 @@ def _git_check(protocol: Protocol, path: Path) -> GitCheck | None:
         uncommitted=tuple(file.relative_to(path.parent).as_posix() for file in changed),
         required=protocol.require.commit,
     )
-
-

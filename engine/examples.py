@@ -25,7 +25,7 @@ __pycache__/
 """
 
 _PROTOCOL = """\
-# The plan. It is registered before anyone sees an answer, and from then on every change is on record.
+# The plan. It is registered before anyone sees an answer; from then on every change is on record.
 #   ledger check protocol.yaml      what is wrong with it, where its looks fall, what it can find
 #   ledger register protocol.yaml   puts it on record and freezes the units
 protocol: 1                     # version of the rules for this file

@@ -10,12 +10,9 @@ Rules:
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-import msgspec
 
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
@@ -30,8 +27,7 @@ from fairtrial.ledger.events import (
     Settle,
     Withdraw,
 )
-from fairtrial.ledger.log import Tail
-from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.opening import blob_store, open_store
 from fairtrial.ledger.protocol import nano_usd
 from fairtrial.ledger.replay import Claim, ReplayReport, replay
 from fairtrial.ledger.transfer import copy_ledger
@@ -47,6 +43,7 @@ from .trial import Reader, Trial, open_trial, parse_receipt
 from .verifying import protocol_path
 
 __all__ = (
+    "Copied",
     "Receipted",
     "Registered",
     "Shown",
@@ -84,6 +81,13 @@ class Registered(NamedTuple):
     register: Register
     freeze: Freeze | None
     design: Design | None
+    receipt: str
+
+
+class Copied(NamedTuple):
+    """A copy of a ledger: its size and receipt, equal to those of what was copied."""
+
+    size: int
     receipt: str
 
 
@@ -417,30 +421,27 @@ def _claim(text: str) -> Claim:
     return Claim(receipt.ledger, receipt.size, receipt.root, source)
 
 
-def export_ledger(ledger: Path, target: Path) -> Tail:
+def export_ledger(ledger: Path, target: Path) -> Copied:
     """Copies a ledger with its blobs into a new file; the target's suffix picks the store.
 
     Raises:
+        IntegrityError: The ledger contradicts itself.
         StoreError: The target exists, or a medium failed.
     """
-    return copy_ledger(ledger.absolute(), target.absolute())
+    store = open_store(ledger.absolute(), read_only=True)
+    try:
+        copy_ledger(store, target.absolute(), blobs=blob_store(ledger.absolute()))
+    finally:
+        store.close()
+    with open_trial(target, read_only=True) as trial:
+        return Copied(trial.log.state.size, trial.receipt())
 
 
-def import_ledger(source: Path, ledger: Path) -> Tail:
-    """Takes over a whole ledger from a file of the other store.
+def import_ledger(source: Path, ledger: Path) -> Copied:
+    """Takes over a whole ledger from a file of either store.
 
     Raises:
+        IntegrityError: The source contradicts itself.
         StoreError: The target exists, or a medium failed.
     """
-    return copy_ledger(source.absolute(), ledger.absolute())
-
-
-def environment() -> dict[str, str]:
-    """Returns what a session records of where it runs: versions, no names of people or paths."""
-    return {
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "system": platform.system(),
-        "machine": platform.machine(),
-        "msgspec": msgspec.__version__,
-    }
+    return export_ledger(source, ledger)

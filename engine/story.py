@@ -36,14 +36,14 @@ from fairtrial.ledger.events import (
     event_kind,
 )
 from fairtrial.ledger.opening import open_store
-from fairtrial.ledger.protocol import decode_resolved
+from fairtrial.ledger.protocol import Protocol, decode_resolved
 
 from .file_findings import protocol_folder, readable_events
 from .files import FileEntry, parse_file_list
-from .trial import Reader
+from .trial import Reader, open_trial
 from .wording import in_points
 
-__all__ = ("Change", "FileState", "Story", "read_stories", "stories_of")
+__all__ = ("Change", "FileState", "Story", "read_protocol", "read_stories", "stories_of")
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +102,17 @@ class Story:
     def open_attempts(self) -> int:
         """Attempts without an end."""
         return self.attempts - self.ends.total() - self.live
+
+
+def read_protocol(ledger: Path, name: str | None) -> Protocol:
+    """Returns the protocol in force; writes nothing.
+
+    Raises:
+        StoreError: The ledger can't be read.
+        RefusedError: There is no such experiment.
+    """
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        return trial.protocol(trial.experiment(name))
 
 
 def read_stories(ledger: Path) -> list[Story]:

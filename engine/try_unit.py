@@ -3,9 +3,9 @@
 Leaves the attempt to the drivers and the printing to the command line.
 
 Rules:
-- Only units of the declared pilot file are asked; no unit of the plan is seen before it is registered.
-- The job is the one that a run would send, but for its experiment's seed order: replicate and attempt
-  are 1.
+- Only units of the declared pilot file are asked: no unit of the plan is seen before it is
+  registered.
+- The job is the one that a run would send, with replicate and attempt 1.
 - No ledger is opened, no cache written; files that the driver leaves are removed.
 """
 

@@ -54,8 +54,8 @@ def command(
 ) -> Ending:
     """Verifies a ledger: bytes, rules, numbers, files, and receipts from elsewhere.
 
-    Writes nothing. Exit code 0 means intact; whether anything outside the ledger vouches for that is
-    in the text, and --require asks for it. 11 torn, 12 corrupt, 13 forked, 14 rolled back, 15
+    Writes nothing. Exit code 0 means intact; whether anything outside the ledger vouches for that
+    is in the text, and --require asks for it. 11 torn, 12 corrupt, 13 forked, 14 rolled back, 15
     numbers differ, 16 files differ, 17 newer than this tool.
     """
     from fairtrial.engine.session import replay_ledger

@@ -56,9 +56,9 @@ def command(
 ) -> Ending:
     """Runs what is pending and takes the looks; the same command resumes.
 
-    A look says only whether a boundary was crossed. Ctrl-C waits for what is in flight, a second one
-    ends it; nothing that was settled is lost. Exit code 4: stopped before its end (ceiling, failing
-    arm, time); 130, 143: interrupted, terminated.
+    A look says only whether a boundary was crossed. Ctrl-C waits for what is in flight, a second
+    one ends it; nothing that was settled is lost. Exit code 4: stopped before its end (ceiling,
+    failing arm, time); 130, 143: interrupted, terminated.
     """
     from fairtrial.engine.session import run
 
@@ -75,9 +75,7 @@ def command(
             settings={"progress": progress},
         )
     out.text(run_text(report, out.command))
-    out.end(
-        {"v": 1, **_plain(report)}, receipt=report.receipt, next_command=follow_up(report)
-    )
+    out.end({"v": 1, **_plain(report)}, receipt=report.receipt, next_command=follow_up(report))
     return _ENDINGS.get(report.reason, "unfinished")
 
 

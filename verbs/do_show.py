@@ -47,7 +47,7 @@ def _entry_place(words: tuple[str, ...], ledger: Path) -> tuple[Path, int]:
 
 
 def _protocol_place(words: tuple[str, ...], ledger: Path) -> tuple[Path, str | None]:
-    """Returns ledger and experiment from `[PATH] [EXPERIMENT]`; a word that is a file is the path."""
+    """Returns ledger and experiment from `[PATH] [EXPERIMENT]`; one word that is a file is PATH."""
     if len(words) > 2:
         raise click.UsageError("ledger show --protocol [PATH] [EXPERIMENT]")
     if len(words) == 2:

@@ -1,4 +1,4 @@
-"""What a plan is and what was put on record of it, as `check`, `register` and `freeze` show it. Pure.
+"""What a plan is, and what of it is on record: for `check`, `register`, `freeze`. Pure.
 
 Leaves the plan's numbers to the engine.
 

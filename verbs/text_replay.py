@@ -107,7 +107,8 @@ def _order_text(story: Story) -> str:
         return f"{text}; nothing was tried yet"
     seq, word = min(began)
     comes = "come before" if story.first["freeze"] < seq else "DON'T COME BEFORE"
-    return f"{text} {comes} the first {word} ({seq}), by position. Clock: the writer's; no outside time"
+    clock = "Clock: the writer's; no outside time"
+    return f"{text} {comes} the first {word} ({seq}), by position. {clock}"
 
 
 def _plan_text(story: Story) -> str:

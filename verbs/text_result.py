@@ -25,7 +25,17 @@ from .text_numbers import (
     value,
 )
 
-__all__ = ("Detail", "comparison_lines", "evidence_text", "look_lines", "missing_text", "result_text", "verdict_line")
+__all__ = (
+    "Detail",
+    "comparison_lines",
+    "endpoint_lines",
+    "evidence_text",
+    "look_lines",
+    "missing_text",
+    "result_text",
+    "table_lines",
+    "verdict_line",
+)
 
 Detail = Mapping[str, Any]
 
@@ -35,7 +45,12 @@ _METHODS = {
     "tango": "Tango",
     "tango_cluster_adjusted": "cluster-adjusted Tango",
 }
-_BESIDE = {"sign_flip": "sign flip", "cluster_weighted": "cluster-weighted", "unit_weighted": "unit-weighted"}
+_T_METHODS = frozenset(("cr2_t", "cluster_means_t"))
+_BESIDE = {
+    "sign_flip": "sign flip",
+    "cluster_weighted": "cluster-weighted",
+    "unit_weighted": "unit-weighted",
+}
 _STOPS = {
     "last_look": "",
     "boundary": "the run ended at a boundary",
@@ -76,9 +91,9 @@ def comparison_lines(comparison: Detail, labels: Mapping[str, str]) -> Iterator[
     """Yields the table of a comparison, its tests and its looks."""
     control, treatment = comparison["control"], comparison["treatment"]
     yield f"{_named(treatment, labels)} minus {_named(control, labels)}"
-    yield from _table(comparison["endpoints"], control, treatment)
+    yield from table_lines(comparison["endpoints"], control, treatment)
     for endpoint in comparison["endpoints"]:
-        yield label(endpoint["name"], "\n".join(_endpoint_lines(endpoint, control, treatment)))
+        yield label(endpoint["name"], "\n".join(endpoint_lines(endpoint, control, treatment)))
     yield from look_lines(comparison)
 
 
@@ -88,7 +103,8 @@ def _named(arm: str, labels: Mapping[str, str]) -> str:
     return arm if words == arm else f"{arm} ({clip(words, 60)})"
 
 
-def _table(endpoints: Sequence[Detail], control: str, treatment: str) -> Iterator[str]:
+def table_lines(endpoints: Sequence[Detail], control: str, treatment: str) -> Iterator[str]:
+    """Yields the table of arms, difference and interval, a row an endpoint."""
     rows = [["", control, treatment, "difference", "interval", ""]]
     for endpoint in endpoints:
         rows += [_row(endpoint["name"], endpoint, endpoint, control, treatment)]
@@ -101,9 +117,7 @@ def _table(endpoints: Sequence[Detail], control: str, treatment: str) -> Iterato
         yield ("   ".join(cells) + (f"   {row[5]}" if row[5] else "")).rstrip()
 
 
-def _row(
-    name: str, numbers: Detail, endpoint: Detail, control: str, treatment: str
-) -> list[str]:
+def _row(name: str, numbers: Detail, endpoint: Detail, control: str, treatment: str) -> list[str]:
     points = endpoint["in_points"] and numbers["scale"] == "raw"
     limits = numbers["interval"]
     return [
@@ -123,7 +137,7 @@ def _basis(numbers: Detail, endpoint: Detail, limits: Detail | None) -> str:
     parts = [f"{_level(limits['level'])} %"]
     if len(limits["parts"]) == 1:
         parts += [_METHODS.get(name, name) for name in limits["parts"]]
-    if numbers["df"] is not None:
+    if numbers["df"] is not None and _T_METHODS & limits["parts"].keys():
         parts.append(f"t with {numbers['df']:.1f} df")
     parts.append(f"{count(endpoint['units']['clusters'])} clusters")
     return f"({', '.join(parts)})"
@@ -133,7 +147,8 @@ def _level(level: float) -> str:
     return f"{100 * level:.1f}".removesuffix(".0")
 
 
-def _endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
+def endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
+    """Yields what stands behind an endpoint's numbers, and what to know of them."""
     parts = endpoint["interval"]["parts"] if endpoint["interval"] else {}
     if len(parts) > 1:
         texts = [
@@ -192,9 +207,7 @@ def look_lines(comparison: Detail) -> Iterator[str]:
     """Yields the looks of a comparison, a line each."""
     for look in comparison["looks"]:
         points = next(
-            one["in_points"]
-            for one in comparison["endpoints"]
-            if one["name"] == look["endpoint"]
+            one["in_points"] for one in comparison["endpoints"] if one["name"] == look["endpoint"]
         )
         yield look_row_text(look, points=points)
 
@@ -261,4 +274,3 @@ def evidence_text(detail: Detail) -> str:
     if detail["as_registered"]:
         return "as registered"
     return f"NOT AS REGISTERED: amended {', '.join(detail['amended'])}"
-

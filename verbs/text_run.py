@@ -82,7 +82,9 @@ def _times(progress: Progress) -> list[str]:
     if waiting and progress.looks_taken + 1 < progress.looks_planned:
         parts.append(f"next look in {duration(each * waiting)}")
     if 0 < waiting <= progress.in_flight:
-        parts.append(f"waiting for {quantity(waiting, 'slot')} before look {progress.looks_taken + 1}")
+        parts.append(
+            f"waiting for {quantity(waiting, 'slot')} before look {progress.looks_taken + 1}"
+        )
     return [*parts, f"end in {duration(progress.seconds_left)}"]
 
 
@@ -115,7 +117,7 @@ def run_text(report: RunReport, command: Callable[[str], str]) -> str:
     if report.reason == "boundary":
         return f"{report.experiment}   {done}   {looks}: boundary crossed, {count(left)} not run"
     if report.reason in ("interrupted", "terminated"):
-        return f"{report.reason}: {count(report.settled)} of {count(report.planned)} settled, nothing lost"
+        return f"{report.reason}: {done.removesuffix(' slots')} settled, nothing lost"
     if report.reason == "arm_failing":
         cause = report.note or "an arm is failing"
         again = command("ledger run")

@@ -1,0 +1,72 @@
+"""Amends single fields of a registered protocol: in the file, and on record.
+
+Leaves the edit of bytes to `protocol_edit.py`, the rules of an amendment to `registering.py`.
+
+Rules:
+- The record comes first: a refused amendment leaves the file as it was.
+- The file gets its new bytes in one step.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairtrial.ledger.errors import RefusedError
+
+from .protocol_edit import set_fields
+from .protocol_file import check_supported, parse_protocol
+from .registering import Loaded, amend
+from .session import Receipted
+from .trial import open_trial
+from .verifying import protocol_path
+
+__all__ = ("amend_fields",)
+
+
+def amend_fields(
+    ledger: Path,
+    name: str | None,
+    *,
+    actor: str,
+    reason: str,
+    changes: Sequence[tuple[str, str]],
+) -> Receipted:
+    """Sets fields of the protocol file and puts the change on record.
+
+    Args:
+        ledger: The ledger's file.
+        name: The experiment; None when there is only one.
+        actor: Who amends, as claimed.
+        reason: Why.
+        changes: Field paths with their new values.
+
+    Raises:
+        ProtocolError: A path leads nowhere, or the changed protocol isn't acceptable.
+        RefusedError: Nothing changed, what changed is fixed, or the file is TOML.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        known = trial.experiment(name)
+        path = protocol_path(trial, known)
+        if path.suffix == ".toml":
+            raise RefusedError(
+                "single fields are set in YAML files only",
+                where=str(path),
+                todo="edit the file, then: ledger amend --reason TEXT",
+            )
+        old = path.read_bytes() if path.exists() else trial.blobs.get(known.protocol)
+        new = set_fields(old, changes, name=path.name)
+        protocol = parse_protocol(new, name=path.name, media="yaml")
+        check_supported(protocol, name=path.name)
+        event = amend(trial, known, Loaded(path, new, "yaml", protocol), reason=reason)
+        _replace(path, new)
+        return Receipted(event, trial.keep_receipt("amend"))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(data)
+    if path.exists():
+        temporary.chmod(path.stat().st_mode & 0o777)
+    temporary.replace(path)

@@ -1,0 +1,27 @@
+"""Prints that a ledger was copied: how much, from where, to where."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .output import Output, label
+from .text_numbers import quantity
+
+if TYPE_CHECKING:
+    from fairtrial.engine.session import Copied
+
+__all__ = ("print_copied",)
+
+
+def print_copied(out: Output, done: Copied, *, source: Path, target: Path) -> None:
+    """Prints text or JSON, the receipt, and the command that verifies the copy."""
+    entries = quantity(done.size, "entry", "entries")
+    out.text(label("copied", f"{entries} from {source} to {target}, every leaf and the root equal"))
+    out.ledger = None
+    out.end(
+        {"v": 1, "source": str(source), "target": str(target), "size": done.size},
+        receipt=done.receipt,
+        next_command=f"ledger replay {shlex.quote(str(target))} --against {done.receipt}",
+    )

@@ -1,0 +1,56 @@
+"""`ledger settle`: a person corrects the cost of a lost attempt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .acts import print_act
+from .options import reason_option, verb, writing_options
+from .output import Output
+
+__all__ = ("command",)
+
+
+def _amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    from decimal import Decimal, InvalidOperation
+
+    try:
+        amount = Decimal(value)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0 or amount != round(amount, 9):
+        raise click.BadParameter("an amount of usd from 0 on, at most nine decimals", ctx, param)
+    return value
+
+
+@verb(
+    "settle",
+    example="""
+    ledger log --kind attempt_end
+    ledger settle 412 --usd 0 --reason "invoice 2026-11: not charged"
+    """,
+)
+@click.argument("seq", type=click.IntRange(min=0))
+@click.option("--usd", required=True, callback=_amount, help="What was really spent.")
+@click.option("--experiment", metavar="EXPERIMENT", help="When the ledger holds several.")
+@reason_option
+@writing_options
+def command(
+    out: Output,
+    seq: int,
+    usd: str,
+    experiment: str | None,
+    ledger: Path,
+    actor: str,
+    reason: str,
+) -> None:
+    """Corrects the cost of a lost or interrupted attempt, named by the entry of its end.
+
+    An attempt that a crash cut off keeps its whole reservation until a person knows better.
+    """
+    from fairtrial.engine.session import settle_cost
+
+    done = settle_cost(ledger, experiment, actor=actor, seq=seq, usd=usd, reason=reason)
+    print_act(out, done, f"entry {seq:,}: {usd} usd, {reason}", next_command="ledger status")

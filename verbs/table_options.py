@@ -1,0 +1,66 @@
+"""Options that say what a table of outcomes means, for `compare` and `init --from`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fairtrial.ledger.errors import RefusedError
+
+__all__ = ("read_table_file", "split_arms", "table_options")
+
+
+def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--arms`, `--incumbent`, `--unit`, `--cluster` and `--value`."""
+    options = (
+        click.option(
+            "--arms",
+            metavar="A,B",
+            callback=split_arms,
+            help="Two columns of a wide table, or two values of the column arm.",
+        ),
+        click.option("--incumbent", metavar="ARM", help="The control; default: first in the file."),
+        click.option("--unit", metavar="COLUMN", help="Unit ids; default: unit."),
+        click.option(
+            "--cluster",
+            metavar="COLUMN",
+            help="What units share; default: cluster where there is one; `none`: nothing.",
+        ),
+        click.option("--value", metavar="COLUMN", help="The value; default: passed, else score."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def split_arms(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    """Returns the two names of `A,B`."""
+    if value is None:
+        return None
+    names = tuple(name.strip() for name in value.split(","))
+    if len(names) != 2 or not all(names):
+        raise click.BadParameter("two names with a comma between them", ctx, param)
+    return names
+
+
+def read_table_file(path: Path) -> bytes:
+    """Returns the bytes of a table.
+
+    Raises:
+        RefusedError: It can't be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RefusedError(
+            "the table can't be read",
+            where=str(path),
+            expected="a CSV or JSONL file of outcomes",
+            found=error.strerror or str(error),
+            todo="give the path of the table",
+        ) from error

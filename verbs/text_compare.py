@@ -1,0 +1,97 @@
+"""What a table of outcomes says of two arms, without a plan. Pure.
+
+Leaves the numbers to `engine/compare.py`, the table's form to `text_result.py`.
+
+Rules:
+- There is no verdict: what it would be is said, and that nothing was registered.
+- How the file was read is said first, since everything follows from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairtrial.engine.compare import CompareReport
+
+from .text_numbers import count, quantity
+from .text_result import endpoint_lines, table_lines
+
+__all__ = ("compare_text",)
+
+
+def compare_text(report: CompareReport, *, source: str) -> str:
+    """Returns the whole answer.
+
+    Args:
+        report: What was computed.
+        source: The file as typed, for the command to type next.
+    """
+    endpoint = _endpoint(report)
+    why = "as chosen" if report.chosen else "is first in the file; --incumbent to change"
+    lines = [
+        _read_text(report),
+        f"{report.treatment} minus {report.control}  ({report.control} {why})",
+        *table_lines([endpoint], report.control, report.treatment),
+        *endpoint_lines(endpoint, report.control, report.treatment),
+        *(f"missing: {text}" for text in _missing(report)),
+        *(f"note: {note}" for note in report.notes),
+        f"would be: {report.would_be.upper()}: {report.reason}",
+        f"Not registered, nothing written. To put it on record: ledger init --from {source}",
+    ]
+    return "\n".join(lines)
+
+
+def _read_text(report: CompareReport) -> str:
+    columns = dict(report.columns)
+    cluster = columns.pop("cluster", None)
+    units = quantity(report.planned, "unit")
+    sign = "=" if report.rows in (2 * report.planned, report.planned) else "of"
+    clusters = f"cluster: {cluster}" if cluster else "no clusters"
+    order = [columns[name] for name in ("unit", "arm", "value") if name in columns]
+    return (
+        f"{report.name}: {quantity(report.rows, 'row')} {sign} {units} x 2 arms"
+        f"   (columns: {', '.join(order)}; {clusters})"
+    )
+
+
+def _missing(report: CompareReport) -> list[str]:
+    return [
+        f"{arm} {', '.join(f'{count(number)} {status}' for status, number in counts.items())}"
+        for arm, counts in report.missing.items()
+        if counts
+    ]
+
+
+def _endpoint(report: CompareReport) -> dict[str, Any]:
+    """Returns the numbers in the shape of a result's endpoint."""
+    has_limits = report.lower is not None and report.upper is not None
+    limits = {
+        "lower": report.lower,
+        "upper": report.upper,
+        "level": report.level,
+        "parts": {
+            name: {"lower": lower, "upper": upper} for name, (lower, upper) in report.parts.items()
+        },
+    }
+    discordant = {
+        "only_control": report.only_control,
+        "only_treatment": report.only_treatment,
+    }
+    return {
+        "name": report.endpoint,
+        "scale": "raw",
+        "in_points": report.in_points,
+        "arms": report.arms,
+        "difference": report.difference,
+        "df": report.df,
+        "interval": limits if has_limits else None,
+        "undetermined": None,
+        "units": {
+            "clusters": report.clusters,
+            "excluded_count": 0,
+            "lost": {},
+        },
+        "tests": report.tests,
+        "discordant": None if report.only_control is None else discordant,
+        "warnings": report.warnings,
+    }

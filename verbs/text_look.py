@@ -1,0 +1,95 @@
+"""A look (planned interim analysis) as people read it. Pure.
+
+Leaves the numbers to the event.
+
+Rules:
+- Where the protocol says `continue_or_stop`, only whether the run goes on is shown.
+- A look that can't decide says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fairtrial.ledger.events import Look, LookComparison, LookEndpoint
+
+from .output import label
+from .text_numbers import count, difference, interval, p_value
+
+__all__ = ("look_text", "look_value")
+
+
+def look_text(look: Look, *, planned: int, in_points: frozenset[str], hidden: bool) -> str:
+    """Returns a look in lines.
+
+    Args:
+        look: The event.
+        planned: How many looks there are.
+        in_points: Endpoints whose differences are in points.
+        hidden: The protocol shows only whether the run goes on.
+    """
+    fraction = look.comparisons[0].endpoints[0].information_fraction
+    lines = [
+        label(
+            "look",
+            f"{look.experiment}   look {look.number} of {planned} (planned interim analysis),"
+            f" {count(look.units)} units in {count(look.clusters)} clusters,"
+            f" {fraction:.2f} of the information",
+        )
+    ]
+    if not hidden:
+        for comparison in look.comparisons:
+            lines += _comparison_lines(comparison, in_points)
+    lines.append(label("goes on", _goes_on(look, planned)))
+    return "\n".join(lines)
+
+
+def _goes_on(look: Look, planned: int) -> str:
+    if look.number == planned:
+        return "no: this was the last look"
+    return "yes" if look.continues else "no: a boundary was crossed"
+
+
+def _comparison_lines(comparison: LookComparison, in_points: frozenset[str]) -> Iterator[str]:
+    yield f"{comparison.treatment} minus {comparison.control}"
+    for endpoint in comparison.endpoints:
+        yield label(endpoint.name, _endpoint_text(endpoint, endpoint.name in in_points))
+
+
+def _endpoint_text(endpoint: LookEndpoint, points: bool) -> str:
+    if endpoint.estimate is None:
+        return endpoint.undetermined or "no estimate"
+    text = f"{difference(endpoint.estimate, points=points)}   {count(endpoint.n)} pairs"
+    if not endpoint.eligible:
+        why = ", ".join(endpoint.why_not).replace("_", " ")
+        return f"{text}   cannot decide ({why}); this look spends nothing"
+    limits = interval(endpoint.lower, endpoint.upper, points=points)
+    crossed = {
+        "no": "boundary not crossed",
+        "favourable": "boundary CROSSED",
+        "against": "boundary CROSSED, against the treatment",
+    }[endpoint.crossed]
+    return (
+        f"{text}   interval {limits}   p {p_value(endpoint.p_value)},"
+        f" needed {p_value(endpoint.nominal_p)}   {crossed}"
+    )
+
+
+def look_value(look: Look, *, hidden: bool) -> Mapping[str, Any]:
+    """Returns a look for JSON; with hidden looks no number of an arm is in it."""
+    import msgspec
+
+    if not hidden:
+        return {"v": 1, "look": look.number, **msgspec.to_builtins(look)}
+    first = look.comparisons[0].endpoints[0]
+    return {
+        "v": 1,
+        "experiment": look.experiment,
+        "look": look.number,
+        "units": look.units,
+        "clusters": look.clusters,
+        "information_fraction": first.information_fraction,
+        "eligible": first.eligible,
+        "continues": look.continues,
+    }
