@@ -22,23 +22,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import numpy as np
+
 from .distributions import normal_upper_quantile, t_upper_quantile
-from .grouping import FloatArray, IntArray
+from .grouping import FloatArray, IntArray, group
 from .paired import (
     ClusteredMean,
     PairCounts,
-    clustered_mean,
-    count_pairs,
-    equal_weight_mean,
+    counts_of_groups,
+    mean_of_cluster_means,
+    mean_of_groups,
     t_interval,
     t_test,
 )
-from .tango import (
-    tango,
-    tango_cluster_adjusted,
-    tango_cluster_adjusted_p,
-    tango_score,
-)
+from .tango import ClusteredPairs, adjusted_limits, adjusted_p, tango, tango_score
 from .values import Estimand, Family, Interval, Undetermined
 
 __all__ = ("Deciding", "deciding_interval")
@@ -110,12 +107,14 @@ def deciding_interval(
         The interval with its tests; `Undetermined` with fewer than two pairs, with a single
         cluster, or without variance between clusters.
     """
-    _check_deciding(nominal_p, clusters, singletons)
+    _check_deciding(differences, clusters, family, nominal_p, singletons)
     if len(differences) < 2:
         return _FEW
-    counts = count_pairs(differences, clusters)
+    values = np.asarray(differences, dtype=np.float64)
+    groups = group(values, clusters)
+    counts = counts_of_groups(values, groups)
     weighted = estimand == "cluster_weighted" and not singletons
-    mean = (equal_weight_mean if weighted else clustered_mean)(differences, clusters)
+    mean = (mean_of_cluster_means if weighted else mean_of_groups)(groups)
     if isinstance(mean, Undetermined):
         return mean
     if family == "binary" and singletons:
@@ -126,7 +125,7 @@ def deciding_interval(
         return by_t
     deciding = {name: by_t}
     if family == "binary" and not weighted:
-        deciding["tango"] = _by_tango(differences, clusters, nominal_p, null)
+        deciding["tango"] = _by_tango(mean, groups.sizes, counts, nominal_p, null)
     return _decide(mean, counts, t_upper_quantile(nominal_p / 2.0, mean.df), deciding, {})
 
 
@@ -141,16 +140,16 @@ def _by_t(
 
 
 def _by_tango(
-    differences: FloatArray, clusters: IntArray, nominal_p: float, null: float
+    mean: ClusteredMean, sizes: FloatArray, counts: PairCounts, nominal_p: float, null: float
 ) -> tuple[Interval, float]:
-    score = tango_cluster_adjusted(differences, clusters, alpha=nominal_p)
-    p = tango_cluster_adjusted_p(differences, clusters, null=null)
-    assert not isinstance(score, Undetermined)
-    assert not isinstance(p, Undetermined)
-    interval = Interval(
-        lower=score.lower, upper=score.upper, level=score.level, method="tango_cluster_adjusted"
+    pairs = ClusteredPairs(
+        mean=mean, sizes=sizes, n10=counts.only_control, n01=counts.only_treatment
     )
-    return interval, p
+    limits = adjusted_limits(pairs, alpha=nominal_p)
+    interval = Interval(
+        lower=limits.lower, upper=limits.upper, level=limits.level, method="tango_cluster_adjusted"
+    )
+    return interval, adjusted_p(pairs, null=null)
 
 
 def _tango_alone(
@@ -194,8 +193,17 @@ def _decide(
     )
 
 
-def _check_deciding(nominal_p: float, clusters: IntArray, singletons: bool) -> None:
+def _check_deciding(
+    differences: FloatArray,
+    clusters: IntArray,
+    family: Family,
+    nominal_p: float,
+    singletons: bool,
+) -> None:
     if not 0.0 < nominal_p < 1.0:
         raise ValueError(f"nominal_p: expected a number in (0, 1), found {nominal_p}")
-    if singletons and len(set(clusters.tolist())) != len(clusters):
+    if singletons and np.unique(clusters).size != len(clusters):
         raise ValueError("singletons: expected one unit per cluster, found a larger cluster")
+    values = np.asarray(differences, dtype=np.float64)
+    if family == "binary" and not np.all((values == 0.0) | (np.abs(values) == 1.0)):
+        raise ValueError("differences: expected each to be -1, 0 or 1 for a binary endpoint")

@@ -30,10 +30,13 @@ __all__ = (
     "SignFlip",
     "clustered_mean",
     "count_pairs",
+    "counts_of_groups",
     "equal_weight_mean",
     "mcnemar_asymptotic",
     "mcnemar_exact",
     "mcnemar_midp",
+    "mean_of_cluster_means",
+    "mean_of_groups",
     "satterthwaite_df",
     "sign_flip",
     "t_interval",
@@ -114,10 +117,7 @@ def clustered_mean(values: FloatArray, clusters: IntArray) -> ClusteredMean | Un
     """
     if len(values) == 0:
         return Undetermined("there is no complete pair")
-    groups = group(values, clusters)
-    if groups.sums.size < 2:
-        return Undetermined("all units are in one cluster, so nothing varies between clusters")
-    return _clustered(groups)
+    return mean_of_groups(group(values, clusters))
 
 
 def equal_weight_mean(values: FloatArray, clusters: IntArray) -> ClusteredMean | Undetermined:
@@ -133,9 +133,20 @@ def equal_weight_mean(values: FloatArray, clusters: IntArray) -> ClusteredMean |
     """
     if len(values) == 0:
         return Undetermined("there is no complete pair")
-    groups = group(values, clusters)
+    return mean_of_cluster_means(group(values, clusters))
+
+
+def mean_of_groups(groups: Groups) -> ClusteredMean | Undetermined:
+    """Computes `clustered_mean` from values that are grouped already."""
+    if groups.sums.size < 2:
+        return Undetermined("all units are in one cluster, so nothing varies between clusters")
+    return _clustered(groups)
+
+
+def mean_of_cluster_means(groups: Groups) -> ClusteredMean | Undetermined:
+    """Computes `equal_weight_mean` from values that are grouped already."""
     means = groups.sums / groups.sizes
-    pooled = clustered_mean(means, np.arange(means.size))
+    pooled = mean_of_groups(group(means, np.arange(means.size)))
     return pooled if isinstance(pooled, Undetermined) else replace(pooled, n=groups.n)
 
 
@@ -194,13 +205,16 @@ def count_pairs(values: FloatArray, clusters: IntArray) -> PairCounts:
             only_treatment=0,
             largest_cluster=0,
         )
-    groups = group(values, clusters)
-    values = np.asarray(values, dtype=np.float64)
+    return counts_of_groups(np.asarray(values, dtype=np.float64), group(values, clusters))
+
+
+def counts_of_groups(values: FloatArray, groups: Groups) -> PairCounts:
+    """Computes `count_pairs` from at least one pair, grouped already."""
     return PairCounts(
         n=groups.n,
         clusters=int(groups.sums.size),
         estimate=groups.total / groups.n,
-        discordant_clusters=int(np.unique(groups.codes[values != 0.0]).size),
+        discordant_clusters=int(np.count_nonzero(np.bincount(groups.codes[values != 0.0]))),
         only_control=int(np.count_nonzero(values < 0.0)),
         only_treatment=int(np.count_nonzero(values > 0.0)),
         largest_cluster=int(groups.sizes.max()),

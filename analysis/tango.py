@@ -16,14 +16,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from .distributions import normal_sf, normal_upper_quantile, t_sf, t_upper_quantile
 from .grouping import FloatArray, IntArray, cluster_sizes, exact_sum
 from .paired import ClusteredMean, clustered_mean
 from .values import Interval, Undetermined
 
 __all__ = (
+    "ClusteredPairs",
     "ScoreTest",
     "TangoAdjusted",
+    "adjusted_limits",
+    "adjusted_p",
     "tango",
     "tango_cluster_adjusted",
     "tango_cluster_adjusted_p",
@@ -46,6 +51,29 @@ class ScoreTest:
     z: float
     p_greater: float
     p_less: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ClusteredPairs:
+    """Holds what the cluster-adjusted interval needs of binary pairs.
+
+    Attributes:
+        mean: mean difference with CR2 and its df.
+        sizes: units per cluster, shape (G,).
+        n10: pairs where only control passed; `n01` only treatment.
+    """
+
+    mean: ClusteredMean
+    sizes: FloatArray
+    n10: int
+    n01: int
+
+    @property
+    def deff(self) -> float:
+        """max(1, V_CR2 / V_naive); that of fully correlated clusters where nothing varies."""
+        if self.mean.variance_naive == 0.0:
+            return exact_sum(self.sizes * self.sizes) / self.mean.n
+        return max(1.0, self.mean.standard_error**2 / self.mean.variance_naive)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,13 +140,23 @@ def tango_cluster_adjusted(
         max(1, V_CR2 / V_naive); the t quantile has the df of CR2. Without any variation between
         units the design effect is that of fully correlated clusters, sum n_g^2 / n.
     """
-    mean = _check_differences(differences, clusters)
-    if isinstance(mean, Undetermined):
-        return mean
-    deff = _design_effect(mean, clusters)
-    n10, n01 = _discordant(differences)
+    found = _check_differences(differences, clusters)
+    return found if isinstance(found, Undetermined) else adjusted_limits(found, alpha=alpha)
+
+
+def tango_cluster_adjusted_p(
+    differences: FloatArray, clusters: IntArray, *, null: float = 0.0
+) -> float | Undetermined:
+    """Returns the two-sided p that belongs to `tango_cluster_adjusted` at -1 < `null` < 1."""
+    found = _check_differences(differences, clusters)
+    return found if isinstance(found, Undetermined) else adjusted_p(found, null=null)
+
+
+def adjusted_limits(pairs: ClusteredPairs, *, alpha: float) -> TangoAdjusted:
+    """Computes `tango_cluster_adjusted` from pairs that are summed up already."""
+    mean, deff = pairs.mean, pairs.deff
     t_critical = t_upper_quantile(alpha / 2.0, mean.df)
-    lower, upper = tango_limits(n10 / deff, n01 / deff, mean.n / deff, t_critical)
+    lower, upper = tango_limits(pairs.n10 / deff, pairs.n01 / deff, mean.n / deff, t_critical)
     return TangoAdjusted(
         estimate=mean.estimate,
         lower=min(lower, mean.estimate),
@@ -131,16 +169,10 @@ def tango_cluster_adjusted(
     )
 
 
-def tango_cluster_adjusted_p(
-    differences: FloatArray, clusters: IntArray, *, null: float = 0.0
-) -> float | Undetermined:
-    """Returns the two-sided p that belongs to `tango_cluster_adjusted` at -1 < `null` < 1."""
-    mean = _check_differences(differences, clusters)
-    if isinstance(mean, Undetermined):
-        return mean
-    deff = _design_effect(mean, clusters)
-    n10, n01 = _discordant(differences)
-    z = tango_statistic(n10 / deff, n01 / deff, mean.n / deff, null)
+def adjusted_p(pairs: ClusteredPairs, *, null: float) -> float:
+    """Computes `tango_cluster_adjusted_p` from pairs that are summed up already."""
+    mean, deff = pairs.mean, pairs.deff
+    z = tango_statistic(pairs.n10 / deff, pairs.n01 / deff, mean.n / deff, null)
     return min(1.0, 2.0 * t_sf(abs(z), mean.df))
 
 
@@ -193,17 +225,6 @@ def _first_above(above: Callable[[float], bool], low: float, high: float) -> flo
         low, high = (low, middle) if above(middle) else (middle, high)
 
 
-def _design_effect(mean: ClusteredMean, clusters: IntArray) -> float:
-    if mean.variance_naive == 0.0:
-        sizes = cluster_sizes(clusters)
-        return exact_sum(sizes * sizes) / mean.n
-    return max(1.0, mean.standard_error**2 / mean.variance_naive)
-
-
-def _discordant(differences: FloatArray) -> tuple[int, int]:
-    return int((differences < 0.0).sum()), int((differences > 0.0).sum())
-
-
 def _check_tango(n10: float, n01: float, n: float) -> None:
     if not (n10 >= 0.0 and n01 >= 0.0 and n > 0.0 and n10 + n01 <= n * (1.0 + 1e-12)):
         raise ValueError(
@@ -212,7 +233,18 @@ def _check_tango(n10: float, n01: float, n: float) -> None:
         )
 
 
-def _check_differences(differences: FloatArray, clusters: IntArray) -> ClusteredMean | Undetermined:
-    if not all(value in (-1.0, 0.0, 1.0) for value in set(differences.tolist())):
+def _check_differences(
+    differences: FloatArray, clusters: IntArray
+) -> ClusteredPairs | Undetermined:
+    values = np.asarray(differences, dtype=np.float64)
+    if not np.all((values == 0.0) | (np.abs(values) == 1.0)):
         raise ValueError("differences: expected each to be -1, 0 or 1")
-    return clustered_mean(differences, clusters)
+    mean = clustered_mean(values, clusters)
+    if isinstance(mean, Undetermined):
+        return mean
+    return ClusteredPairs(
+        mean=mean,
+        sizes=cluster_sizes(clusters),
+        n10=int(np.count_nonzero(values < 0.0)),
+        n01=int(np.count_nonzero(values > 0.0)),
+    )
