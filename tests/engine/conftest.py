@@ -21,16 +21,18 @@ from fairtrial.ledger.protocol import Protocol, RecordedDriver
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
 HEAD = Head(size=1, root="0" * 64)
 
+# Every field that a test's endpoint may be about.
+COLUMNS = (
+    "{unit: unit, passed: passed, score: score, usd: usd, answer: answer, tokens: tokens, "
+    "duration_seconds: s, scores.unsafe: unsafe}"
+)
 # Sections of a whole protocol; a test replaces the ones that it is about.
 SECTIONS = {
     "about": "{hypothesis: B is better than A.}",
     "units": "{file: units.csv, id: unit, cluster: cluster}",
     "design": "{pairing: paired, seed: 7}",
     "arms": "{A: {label: a, driver: {kind: recorded, file: o.csv, where: {arm: a}, columns: "
-    "{unit: unit, passed: passed, score: score, usd: usd, answer: answer, tokens: tokens, "
-    "duration_seconds: s}}}, B: {label: b, driver: {kind: recorded, file: o.csv, "
-    "where: {arm: b}, columns: {unit: unit, passed: passed, score: score, usd: usd, "
-    "answer: answer, tokens: tokens, duration_seconds: s}}}}",
+    "*}}, B: {label: b, driver: {kind: recorded, file: o.csv, where: {arm: b}, columns: *}}}",
     "control": "A",
     "endpoints": "[{name: passed, role: primary, type: binary, value: passed, better: higher}]",
     "missing": "{rules: {failed: failure, timeout: failure, limit: failure, error: exclude_pair, "
@@ -117,7 +119,8 @@ class Bridge:
     def text(self, **sections: str) -> str:
         """Returns a protocol's text with some sections replaced."""
         parts = {"protocol": "1", "id": "trial", **SECTIONS, **sections}
-        return "".join(f"{name}: {part}\n" for name, part in parts.items() if part)
+        text = "".join(f"{name}: {part}\n" for name, part in parts.items() if part)
+        return text.replace("columns: *", f"columns: {COLUMNS}")
 
     def protocol(self, **sections: str) -> Protocol:
         """Returns a protocol with some sections replaced."""
