@@ -46,9 +46,9 @@ def replay_text(report: ReplayReport, stories: Sequence[Story]) -> str:
     """Returns the whole report."""
     lines = [label("record", _record_text(report)), label("anchors", _anchors_text(report))]
     for story in stories:
-        title = story.name if len(stories) > 1 else ""
-        lines += [label("", title)] if title else []
+        lines += ["", story.name] if len(stories) > 1 else []
         lines += _story_lines(story)
+    lines += [""] if len(stories) > 1 else []
     lines.append(label("numbers", _numbers_text(report, stories)))
     lines.append(label("files", _files_text(report, stories)))
     lines += list(_finding_lines(report))
