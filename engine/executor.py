@@ -1,18 +1,16 @@
-"""The anyio shell of a run: workers ask the arms, append what comes of it, and stop for a reason.
+"""Runs the pending slots of one session: workers, retries, looks, ceilings, signals.
 
-Leaves what may start to `admission.py`, events to `recording.py`, commits to `writer.py`, what may
-stand to the fold.
+Leaves what comes next to `schedule.py`, what an answer becomes to `recording.py`, committing to
+`writer.py`, start and stop of the session to `running.py`.
 
 Rules:
-- An attempt is on record before its driver starts; its outcome, or how it ended, before the slot is
-  left.
-- Completion order is never identity: a slot's place is its position in the plan.
-- The first Ctrl-C starts nothing new and waits; the second, or SIGTERM, ends what is in flight.
-  What was
-  cut short is on record as interrupted, and the slot stays pending.
-- Errors end attempts. A slot is given up only when the fold allows it; a failing streak stops the
-  run.
-- A look is taken as soon as its last slot is settled; nothing beyond it starts before.
+- A live attempt is on record, with its reservation, before its driver starts.
+- No slot beyond a look starts before that look is taken; the run takes it by itself.
+- The first Ctrl-C starts nothing more and waits for what is in flight; a second one, or SIGTERM,
+  ends it: those attempts are recorded as interrupted and their slots stay pending.
+- What was begun on record is ended on record, whatever cancels the run.
+- Recorded outcomes are appended in batches in the order of the plan, without attempts.
+- Completion order is never identity: an outcome is a function of its slot.
 """
 
 from __future__ import annotations
@@ -20,28 +18,27 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import anyio
-import msgspec
 
+from fairtrial.ledger.ceilings import is_out_of_time
 from fairtrial.ledger.errors import (
     BudgetExceededError,
     LedgerError,
     StoreError,
     TransitionError,
 )
-from fairtrial.ledger.events import Attempt, AttemptEnd, Decision, Event, StopReason
-from fairtrial.ledger.run_rules import error_is_due, is_exhausted, is_lost_up
-from fairtrial.ledger.slots import ENDINGS
-from fairtrial.ledger.state import STREAK_MAX, Experiment, due_look, is_final, next_look_last
+from fairtrial.ledger.events import Attempt, AttemptEnd, StopReason
+from fairtrial.ledger.state import STREAK_MAX, Experiment, is_final, next_look_last, slots_of
+from fairtrial.ledger.tries import is_failing, is_lost_up
 
-from .admission import Admission, Refusal
 from .answer import Answer
-from .drivers import Driver, Job, Limits, driver_seed, limits_of
-from .plan import Plan, Slot
+from .drivers import Driver
+from .jobs import Jobs
+from .plan import Slot
+from .progress import Progress, Tally
 from .recording import (
     Ending,
     attempt_end,
@@ -51,55 +48,40 @@ from .recording import (
     given_up,
     interrupted,
 )
+from .schedule import Schedule, Step
 from .trial import Trial
-from .writer import Writer
+from .writer import Draft, Writer
 
-__all__ = ("Executor", "Progress", "Sink")
+__all__ = ("Executor", "Progress", "Sink", "Stopped")
 
-_RECORDED_BATCH = 500
+RECORDED_BATCH = 1000
+SHOW_SECONDS = 0.1
 
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run stands: counts, money in usd, seconds."""
-
-    experiment: str
-    settled: int
-    planned: int
-    settled_here: int
-    arms: dict[str, tuple[int, int]]
-    in_flight: int
-    errors: int
-    retries: int
-    spent_usd: float
-    reserved_usd: float
-    ceiling_usd: float | None
-    looks_taken: int
-    looks_planned: int
-    waiting_for_look: int
-    seconds: float
-    stopping: str | None
+Stopped = tuple[StopReason, str | None]
 
 
 class Sink(Protocol):
-    """Is told how a run goes on."""
+    """Is told how a run goes on; must be quick and must not raise."""
 
     def note(self, text: str) -> None:
         """Takes one line for people."""
+        ...
 
     def progress(self, progress: Progress) -> None:
         """Takes the present counts."""
+        ...
 
 
 class Executor:
-    """One session of one experiment.
+    """One session at work. Made inside the event loop that runs it.
 
     Args:
         trial: The ledger, opened for writing.
-        known: The experiment as folded; the fold advances it.
-        drivers: A driver an arm.
-        session: The number of this session's start.
+        known: The experiment, with a live session.
+        drivers: The driver of each arm.
+        session: The session's number.
         concurrency: Attempts in flight at most.
-        take_look: Takes the due look in a thread; returns whether the run goes on.
+        take_look: Takes the due look and returns whether the run goes on; called in a thread.
         sink: Is told about progress.
     """
 
@@ -108,376 +90,309 @@ class Executor:
         *,
         trial: Trial,
         known: Experiment,
-        drivers: dict[str, Driver],
+        drivers: Mapping[str, Driver],
         session: int,
         concurrency: int,
         take_look: Callable[[], bool],
         sink: Sink,
     ) -> None:
-        self._trial, self._known, self._drivers = trial, known, drivers
-        self._session, self._concurrency = session, max(1, concurrency)
-        self._take_look, self._sink = take_look, sink
-        self._plan: Plan = trial.plan(known)
-        self._protocol = trial.protocol(known)
-        units = trial.units(known)
-        self._inputs = dict(zip(units.ids, units.inputs or ({},) * len(units.ids), strict=True))
-        self._writer = Writer(trial)
-        self._begun = time.monotonic()
-        self._settled_before = known.settled
-        self._errors = self._retries = 0
-        self._stopping: StopReason | None = None
-        self._note: str | None = None
-        self._given_up: dict[int, str | None] = {}
-        self._arms_done = {arm.name: [0, 0] for arm in known.arms}
-        self._count_arms()
-        self._scope = anyio.CancelScope()
-        self._flying = 0
-        self._changed = anyio.Event()
-        self._shown = 0.0
+        self._trial, self._known, self._drivers, self._session = trial, known, drivers, session
+        self._concurrency, self._take_look, self._sink = max(1, concurrency), take_look, sink
+        self._plan = trial.plan(known)
+        self._jobs = Jobs(trial, known)
+        self._tally = Tally(known)
+        self._writer = Writer(trial.log, trial.blobs, actor=trial.actor)
+        self._begun = self._shown = time.monotonic()
+        self._stop: Stopped | None = None
+        self._codes: dict[str, str | None] = {}
+        self._is_ending = False
+        self._asking: set[anyio.CancelScope] = set()
+        self._changed = anyio.Condition()
 
-    async def run(self) -> tuple[StopReason, str | None]:
-        """Runs until the experiment ends or a reason stops it; returns reason and note.
+    async def run(self) -> Stopped:
+        """Works until there is nothing left to do, or something stops it.
+
+        Returns:
+            The reason for the stop event, and a note for it.
 
         Raises:
-            StoreError: The medium failed; what was durable stays.
+            LedgerError: The ledger refused an event, or its medium failed.
         """
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._writer.run)
-                async with _signals(self._signalled):
-                    reason = await self._stretches()
-                self._writer.close()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._writer.run)
+                tasks.start_soon(self._watch_signals)
+                try:
+                    return await self._work_through()
+                finally:
+                    await self._close()
+                    tasks.cancel_scope.cancel()
         except BaseExceptionGroup as errors:
-            raise _first(errors) from errors
-        finally:
-            for driver in self._drivers.values():
-                with anyio.CancelScope(shield=True):
-                    await driver.aclose()
-        self._show(force=True)
-        return reason, self._note
+            raise _first(errors) from None
+        raise AssertionError("the group returns or raises")
 
-    def _signalled(self, number: int) -> None:
-        if number == signal.SIGTERM:
-            self._stopping = "terminated"
-            self._sink.note("terminating: what is in flight is ended")
-            self._scope.cancel()
-        elif self._stopping is None:
-            self._stopping = "interrupted"
-            self._sink.note(
-                f"stopping: {self._known.open} in flight may finish; Ctrl-C again ends them now"
-            )
+    async def interrupt(self) -> None:
+        """Starts nothing more; a second call ends what is in flight."""
+        if self._stop is not None and self._stop[0] == "interrupted":
+            self._end_attempts()
         else:
-            self._scope.cancel()
-        self._changed.set()
+            self._stop = ("interrupted", None)
+            count = len(self._asking)
+            if count:
+                self._sink.note(
+                    f"stopping: {count} in flight may finish; Ctrl-C again ends them now"
+                )
+        await self._wake()
 
-    async def _stretches(self) -> StopReason:
-        """Works from look to look."""
-        while True:
-            while due_look(self._known) is not None:
-                with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(self._take_look)
-            if is_final(self._known):
-                return "boundary" if not self._is_last_look() else "complete"
-            if self._stopping is not None:
-                return self._stopping
-            self._scope = anyio.CancelScope()
-            with self._scope:
-                await self._stretch()
-            if self._stopping is not None and due_look(self._known) is None:
-                return self._stopping
+    async def terminate(self) -> None:
+        """Starts nothing more and ends what is in flight."""
+        self._stop = ("terminated", None)
+        self._end_attempts()
+        await self._wake()
 
-    def _is_last_look(self) -> bool:
-        return len(self._known.taken) == len(self._known.looks)
+    def _end_attempts(self) -> None:
+        self._is_ending = True
+        for scope in self._asking:
+            scope.cancel()
 
-    async def _stretch(self) -> None:
-        """Settles the slots up to the next look, or sets why not."""
-        slots, known = self._known.slots, self._known
-        assert slots is not None, "a run needs a freeze"
-        pending = list(slots.pending(1, next_look_last(known)))
-        asked = {index for index, arm in enumerate(known.arms) if arm.origin == "live"}
-        live = [p for p in pending if slots.arm[p] in asked]
-        await self._settle_recorded([p for p in pending if slots.arm[p] not in asked])
-        self._given_up = {p: None for p in live if is_exhausted(known, p)}
-        admission = Admission(known, self._plan, [p for p in live if p not in self._given_up])
-        await self._flush_given_up()
-        async with anyio.create_task_group() as group:
-            for _ in range(min(self._concurrency, len(admission))):
-                group.start_soon(self._worker, admission)
-        await self._flush_given_up()
-        if self._stopping is None and next(slots.pending(1, next_look_last(known)), None):
-            self._stopping = self._why_unfinished(admission)
+    async def _close(self) -> None:
+        self._show(always=True)
+        with anyio.CancelScope(shield=True):
+            await self._writer.aclose()
+            for driver in self._drivers.values():
+                await driver.aclose()
 
-    def _why_unfinished(self, admission: Admission) -> StopReason:
-        if self._is_failing():
-            return "arm_failing"
-        assert len(admission), "slots that can't be tried again are given up when nothing is left"
-        return "ceiling"
+    async def _wake(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
 
-    async def _settle_recorded(self, positions: Sequence[int]) -> None:
-        """Puts recorded outcomes on record in batches."""
-        for start in range(0, len(positions), _RECORDED_BATCH):
-            if self._stopping is not None:
-                return
-            events: list[Event] = []
-            for position in positions[start : start + _RECORDED_BATCH]:
-                slot = self._plan.slot(position)
-                answer = await self._drivers[slot.arm].run(self._job(slot, 0))
-                events.append(self._recorded(slot, answer))
-            with anyio.CancelScope(shield=True):
-                outcomes = await anyio.to_thread.run_sync(self._append_recorded, events)
-            for outcome in outcomes:
-                if isinstance(outcome, LedgerError):
-                    raise outcome
-            for event in events:
-                assert isinstance(event, Decision), "recorded slots are settled by outcomes"
-                self._arms_done[event.arm][0] += 1
-            self._show()
-
-    def _append_recorded(self, events: Sequence[Event]) -> list[object]:
-        return list(self._trial.log.append_many(list(events), actor=self._trial.actor))
-
-    def _recorded(self, slot: Slot, answer: Answer) -> Decision:
-        arms = {arm.name: arm for arm in self._known.arms}
-        ending = Ending(self._known.name, slot, self._session, 0, arms[slot.arm].origin, answer)
-        blobs = {name: self._trial.blobs.put(data) for name, data in ending.artifacts().items()}
-        return decision(ending, blobs)
-
-    async def _worker(self, admission: Admission) -> None:
-        while self._may_start():
-            taken = admission.take()
-            if isinstance(taken, Refusal):
-                if not self._flying:
-                    return
-                # What is in flight may give room back, or come again.
-                await self._changed.wait()
-                continue
-            self._flying += 1
-            try:
-                await self._attempt(taken, admission)
-            finally:
-                self._flying -= 1
-                self._changed.set()
-                self._changed = anyio.Event()
-            self._show()
-
-    def _may_start(self) -> bool:
-        wall = self._known.rules.wall_seconds if self._known.rules is not None else None
-        ran = self._known.ran_seconds + time.monotonic() - self._begun
-        if wall is not None and ran >= wall and self._stopping is None:
-            self._stopping = "wall_time"
-        return self._stopping is None and not self._is_failing()
-
-    def _is_failing(self) -> bool:
-        for arm, tally in zip(self._known.arms, self._known.tallies, strict=True):
-            if len(tally.streak) >= STREAK_MAX:
-                self._note = f"{STREAK_MAX} attempts in a row failed in arm {arm.name}"
-                return True
-        return False
-
-    async def _attempt(self, position: int, admission: Admission) -> None:
-        """Makes one attempt and puts on record what came of it."""
-        slot = self._plan.slot(position)
-        assert self._known.slots is not None, "a run needs a freeze"
-        number = self._known.slots.attempts[position] + 1
-        if not await self._begin(slot, number, admission):
+    async def _watch_signals(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            # Signals go to the main thread; whoever runs us elsewhere calls interrupt().
             return
-        try:
-            answer = await self._drivers[slot.arm].run(self._job(slot, number))
-        except anyio.get_cancelled_exc_class():
-            end = interrupted(
-                slot, experiment=self._known.name, session=self._session, attempt=number
-            )
-            await self._put(end)
-            raise
-        ending = Ending(self._known.name, slot, self._session, number, "live", answer)
-        await self._end(ending, admission)
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                if number == signal.SIGINT:
+                    await self.interrupt()
+                else:
+                    await self.terminate()
 
-    async def _begin(self, slot: Slot, number: int, admission: Admission) -> bool:
-        """Appends the attempt; returns False when the fold leaves no room for it now."""
-        frozen = {arm.name: arm for arm in self._known.arms}[slot.arm]
-        attempt = Attempt(
+    async def _work_through(self) -> Stopped:
+        """Settles slots and takes looks until the last look, a crossing or a stop."""
+        while not is_final(self._known):
+            last = next_look_last(self._known)
+            await self._settle_recorded(last)
+            await self._settle_live(last)
+            if self._stop is not None:
+                return self._stop
+            await self._writer.call(self._take_look)
+            self._show(always=True)
+        taken, looks = self._known.taken, self._known.looks
+        return ("boundary" if len(taken) < len(looks) else "complete"), None
+
+    async def _settle_recorded(self, last: int) -> None:
+        slots = slots_of(self._known)
+        positions = [
+            position
+            for position in slots.pending(1, last)
+            if self._known.arms[slots.arm[position]].origin == "recorded"
+        ]
+        for start in range(0, len(positions), RECORDED_BATCH):
+            if self._stop is not None:
+                return
+            batch = positions[start : start + RECORDED_BATCH]
+            await self._writer.append_all([await self._recorded(position) for position in batch])
+            for position in batch:
+                self._tally.settled(slots.arm[position])
+            self._show()
+
+    async def _recorded(self, position: int) -> Draft:
+        slot = self._plan.slot(position)
+        answer = await self._drivers[slot.arm].run(self._jobs.job(slot, attempt=0))
+        ending = Ending(self._known.name, slot, self._session, 0, "recorded", answer)
+        return Draft(decision(ending, {}), ending.artifacts())
+
+    async def _settle_live(self, last: int) -> None:
+        schedule = Schedule(self._known, self._plan, last)
+        async with anyio.create_task_group() as workers:
+            for _ in range(self._concurrency):
+                workers.start_soon(self._work, schedule)
+
+    async def _work(self, schedule: Schedule) -> None:
+        while (step := await self._next(schedule)) is not None:
+            if step.kind == "give_up":
+                await self._give_up(step.position)
+                schedule.ended(step.position)
+            else:
+                await self._attempt(schedule, step.position)
+            self._show()
+            await self._wake()
+
+    async def _next(self, schedule: Schedule) -> Step | None:
+        """Waits for something to do; None when there is nothing more, or the run stops."""
+        async with self._changed:
+            while self._stop is None:
+                step = schedule.next()
+                if step.kind == "attempt" and self._is_out_of_time():
+                    schedule.refused(step.position)
+                    self._stop = ("wall_time", None)
+                elif step.kind in ("attempt", "give_up"):
+                    return step
+                elif step.kind == "wait":
+                    await self._changed.wait()
+                    continue
+                else:
+                    self._stop = self._reason(step)
+                self._changed.notify_all()
+                return None
+        return None
+
+    def _is_out_of_time(self) -> bool:
+        # The clock of the entries, because that is what the fold will compare.
+        return is_out_of_time(self._known, self._trial.log.clock())
+
+    def _reason(self, step: Step) -> Stopped | None:
+        """Returns why a run stops by itself; None when its slots are all settled."""
+        if step.kind == "done":
+            return None
+        if step.kind == "ceiling":
+            return "ceiling", step.why
+        code = self._codes.get(step.why)
+        why = f"{STREAK_MAX} attempts in a row failed in arm {step.why}"
+        return "arm_failing", f"{why} ({code})" if code else why
+
+    async def _give_up(self, position: int) -> None:
+        """Settles a slot whose attempts are used up, with the code of its last one."""
+        number = slots_of(self._known).attempts[position]
+        last = await self._writer.call(lambda: self._last_end(position, number))
+        is_lost = is_lost_up(self._known, position)
+        event = given_up(
+            self._plan.slot(position),
             experiment=self._known.name,
-            position=slot.position,
+            session=self._session,
+            attempt=number,
+            status="error" if is_lost else last.status,
+            code="lost" if is_lost else last.code,
+        )
+        try:
+            await self._writer.append(event)
+        except TransitionError as error:
+            self._check_overtaken(error)
+            return
+        self._tally.settled(slots_of(self._known).arm[position])
+
+    def _last_end(self, position: int, number: int) -> AttemptEnd:
+        found = self._trial.log.find(
+            self._known.name, "attempt_end", position=position, number=number
+        )
+        assert isinstance(found, AttemptEnd), "a slot is used up by attempts that ended"
+        return found
+
+    async def _attempt(self, schedule: Schedule, position: int) -> None:
+        """Makes one attempt, on record from its beginning to its end."""
+        slots = slots_of(self._known)
+        frozen = self._known.arms[slots.arm[position]]
+        number = slots.attempts[position] + 1
+        begin = Attempt(
+            experiment=self._known.name,
+            position=position,
             number=number,
             session=self._session,
-            arm=slot.arm,
+            arm=frozen.name,
             reserved_nanousd=frozen.reserve_nanousd,
         )
         try:
-            await self._put(attempt)
-        except BudgetExceededError:
-            admission.retry(slot.position)
-            return False
-        except TransitionError:
-            # A streak that another worker's error completed in the meantime.
-            if not self._is_failing():
-                raise
-            return False
+            await self._writer.append(begin)
+        except (BudgetExceededError, TransitionError) as error:
+            self._check_overtaken(error)
+            schedule.refused(position)
+            return
+        schedule.began(position)
+        self._show()
+        await self._ask_and_end(self._plan.slot(position), number)
+        schedule.ended(position)
+
+    def _check_overtaken(self, error: BudgetExceededError | TransitionError) -> None:
+        """Raises a refusal unless another attempt, ended since the choice, explains it."""
+        is_failing_now = any(map(is_failing, self._known.tallies))
+        if isinstance(error, TransitionError) and not is_failing_now:
+            raise error
+
+    async def _ask_and_end(self, slot: Slot, number: int) -> None:
+        answer: Answer | None = None
+        try:
+            answer = await self._ask(slot, number)
         finally:
-            admission.begun(slot.position)
-        return True
+            # A cancelled run still has to say how its attempts ended.
+            with anyio.CancelScope(shield=True):
+                await self._put_end(slot, number, answer)
+        self._count(slot, number, answer)
 
-    async def _end(self, ending: Ending, admission: Admission) -> None:
-        rules = self._known.rules
-        assert rules is not None, "a run needs a freeze"
-        position, answer = ending.slot.position, ending.answer
-        if ends_slot(answer, rules):
-            if await self._put_or_bad(ending):
-                self._arms_done[ending.slot.arm][0] += 1
-                await self._flush_given_up()
-                return
-        else:
-            await self._put_end(ending)
-        self._errors += 1
-        if answer.message:
-            self._note = f"arm {ending.slot.arm}: {answer.message}"[:500]
-        if is_exhausted(self._known, position):
-            self._given_up[position] = answer.code
-            await self._flush_given_up()
-        else:
-            self._retries += 1
-            admission.retry(position)
+    async def _put_end(self, slot: Slot, number: int, answer: Answer | None) -> None:
+        """Puts on record how an attempt ended."""
+        name, session, rules = self._known.name, self._session, self._known.rules
+        if answer is None:
+            cut = interrupted(slot, experiment=name, session=session, attempt=number)
+            await self._writer.append(cut)
+            return
+        assert rules is not None
+        ending = Ending(name, slot, session, number, "live", answer)
+        event = decision if ends_slot(answer, rules) else attempt_end
+        try:
+            await self._writer.append(event(ending, {}), ending.artifacts())
+        except (StoreError, TransitionError):
+            raise
+        except LedgerError as error:
+            # Values that no event can hold are the driver's mistake, not the end of the run.
+            self._sink.note(
+                f"arm {slot.arm}, {slot.unit}: the answer can't be stored: {error.what}"
+            )
+            await self._writer.append(bad_ending(ending))
 
-    async def _put_or_bad(self, ending: Ending) -> bool:
-        """Appends the outcome; when its values can't be stored, ends the attempt as bad output."""
-        with anyio.CancelScope(shield=True):
+    async def _ask(self, slot: Slot, number: int) -> Answer | None:
+        """Returns the driver's answer; None when it was ended before it answered."""
+        if self._is_ending:
+            return None
+        with anyio.CancelScope() as scope:
+            self._asking.add(scope)
             try:
-                await self._writer.append(
-                    lambda _, blobs: decision(ending, blobs), ending.artifacts()
-                )
-            except (StoreError, TransitionError):
-                raise
-            except LedgerError as error:
-                self._note = f"arm {ending.slot.arm}: {error.what}"
-                await self._writer.append(lambda _state, _blobs: bad_ending(ending))
-                return False
-        return True
+                return await self._drivers[slot.arm].run(self._jobs.job(slot, attempt=number))
+            except Exception as error:
+                # One broken driver must not end the attempts of the others.
+                text = f"{type(error).__name__}: {error}"
+                return Answer(status="error", code="driver_raised", message=text)
+            finally:
+                self._asking.discard(scope)
+        return None
 
-    async def _put_end(self, ending: Ending) -> None:
-        with anyio.CancelScope(shield=True):
-            try:
-                await self._writer.append(
-                    lambda _, blobs: attempt_end(ending, blobs), ending.artifacts()
-                )
-            except (StoreError, TransitionError):
-                raise
-            except LedgerError:
-                await self._writer.append(lambda _state, _blobs: bad_ending(ending))
+    def _count(self, slot: Slot, number: int, answer: Answer | None) -> None:
+        slots = slots_of(self._known)
+        if slots.status[slot.position]:
+            self._tally.settled(slots.arm[slot.position])
+        self._tally.retries += number > 1
+        if answer is not None and answer.status == "error":
+            self._tally.errors += 1
+            self._codes[slot.arm] = answer.code
+            why = f"{answer.code}: {answer.message}" if answer.message else f"{answer.code}"
+            self._sink.note(f"error in arm {slot.arm}, {slot.unit}, attempt {number}: {why}")
 
-    async def _put(self, event: Event) -> None:
-        """Appends one event, whatever happens to the task."""
-        with anyio.CancelScope(shield=True):
-            await self._writer.append(lambda _state, _blobs: event)
-
-    async def _flush_given_up(self) -> None:
-        """Settles slots whose attempts are used up, as far as the fold allows it now."""
-        for position in [p for p in self._given_up if error_is_due(self._known, p)]:
-            if position not in self._given_up:
-                continue
-            code = self._given_up.pop(position)
-            slot = self._plan.slot(position)
-            event = self._last_word(slot, code)
-            await self._put(event)
-            self._arms_done[slot.arm][0] += 1
-
-    def _last_word(self, slot: Slot, code: str | None) -> Decision:
-        """Returns the outcome of a slot that is given up, with the code of its last attempt."""
-        slots, name = self._known.slots, self._known.name
-        assert slots is not None, "a run needs a freeze"
-        number = slots.attempts[slot.position]
-        ended = ENDINGS[slots.ended[slot.position] - 1]
-        if is_lost_up(self._known, slot.position):
-            code = "lost"
-        elif code is None:
-            last = self._trial.log.find(name, "attempt_end", position=slot.position, number=number)
-            code = last.code if isinstance(last, AttemptEnd) else None
-        return given_up(
-            slot,
-            experiment=name,
-            session=self._session,
-            attempt=number,
-            status=ended,
-            code=code,
-        )
-
-    def _job(self, slot: Slot, attempt: int) -> Job:
-        arm = self._protocol.arms[slot.arm]
-        config = getattr(arm.driver, "config", {})
-        return Job(
-            experiment=self._known.name,
-            arm=slot.arm,
-            unit=slot.unit,
-            replicate=slot.replicate,
-            attempt=attempt,
-            seed=driver_seed(self._protocol.design.seed, slot.unit, slot.replicate),
-            input=self._inputs.get(slot.unit, {}),
-            config=config,
-            limits=limits_of(arm.limits) if attempt else Limits(),
-        )
-
-    def _count_arms(self) -> None:
-        slots = self._known.slots
-        assert slots is not None, "a run needs a freeze"
-        for index, arm in enumerate(self._known.arms):
-            counts = slots.status_counts(index)
-            planned = sum(counts.values())
-            self._arms_done[arm.name] = [planned - counts.get("pending", 0), planned]
-
-    def _show(self, *, force: bool = False) -> None:
+    def _show(self, *, always: bool = False) -> None:
         """Tells the sink, ten times a second at most."""
         now = time.monotonic()
-        if not force and now - self._shown < 0.1:
-            return
-        self._shown = now
-        known = self._known
-        last = next_look_last(known)
-        rules, slots = known.rules, known.slots
-        assert slots is not None, "a run needs a freeze"
-        ceiling = rules.usd_nanousd if rules is not None else None
-        self._sink.progress(
-            Progress(
-                experiment=known.name,
-                settled=known.settled,
-                planned=len(slots),
-                settled_here=known.settled - self._settled_before,
-                arms={name: (done, of) for name, (done, of) in self._arms_done.items()},
-                in_flight=known.open,
-                errors=self._errors,
-                retries=self._retries,
-                spent_usd=sum(tally.spent_nanousd for tally in known.tallies) / 1e9,
-                reserved_usd=sum(tally.reserved_nanousd for tally in known.tallies) / 1e9,
-                ceiling_usd=None if ceiling is None else ceiling / 1e9,
-                looks_taken=len(known.taken),
-                looks_planned=len(known.looks),
-                waiting_for_look=last - slots.settled(1, last) if last else 0,
-                seconds=now - self._begun,
-                stopping=self._stopping,
-            )
-        )
-
-
-@asynccontextmanager
-async def _signals(handle: Callable[[int], None]) -> AsyncIterator[None]:
-    """Hands SIGINT and SIGTERM to `handle` while the block runs; only a main thread gets them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
-
-        async def listen() -> None:
-            async for number in received:
-                handle(number)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(listen)
-            try:
-                yield
-            finally:
-                group.cancel_scope.cancel()
+        if always or now - self._shown >= SHOW_SECONDS:
+            self._shown = now
+            stopping = None if self._stop is None else self._stop[0]
+            self._sink.progress(self._tally.progress(now - self._begun, stopping=stopping))
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Returns the error that a group of tasks ended with, alone."""
-    for error in errors.exceptions:
-        return _first(error) if isinstance(error, BaseExceptionGroup) else error
-    return errors
+    """Returns the first error that isn't a group; the others came with it."""
+    return next(_leaves(errors))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

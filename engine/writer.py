@@ -1,122 +1,229 @@
-"""Group commit: many tasks append, one thread commits, and an append returns when it is durable.
+"""One writer for all workers of a run: what they append together is committed together.
 
-Leaves rules and bytes to the log; artifacts of a batch are stored with it, before the entries.
+Leaves the order of events and their rules to the log.
 
 Rules:
-- A batch is what has arrived within 5 ms, at most 100 events.
-- A commit is shielded from cancellation: a cancelled task must not cancel what others wait for.
-- An event that is refused fails its own task alone. An error of the medium ends the writer and
-  every
-  task that waits.
-- Closing waits for what was handed in.
+- A commit takes everything that waits, up to `BATCH_MAX` events, in one durable step; while it is
+  under way the next batch gathers, so nobody waits for a timer.
+- A caller goes on when its event is durable. A refusal is that event's alone.
+- Blobs of a batch are durable before its events, in one step.
+- Commits run in a thread, one after the other, and a cancellation doesn't reach them: a caller that
+  is cancelled doesn't take back what others append, and its own event may still be stored.
+- An error of the medium ends the writer: everyone who waits or comes later gets it.
+- Other work on the ledger (`call`) has its turn between two commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Generic, Protocol, TypeVar, cast
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+import anyio.to_thread
+import msgspec
 
-from fairtrial.ledger.errors import LedgerError, StoreError
-from fairtrial.ledger.events import Blob, Event
+from fairtrial.ledger.blobs import Blobs
+from fairtrial.ledger.errors import ConflictError, IntegrityError, LedgerError, StoreError
+from fairtrial.ledger.events import AttemptEnd, Decision, Event
 from fairtrial.ledger.log import Appended
-from fairtrial.ledger.state import State
 
-from .trial import Trial
-
-__all__ = ("BATCH_MAX", "BATCH_SECONDS", "Make", "Writer")
+__all__ = ("BATCH_MAX", "AppendLog", "Draft", "Writer")
 
 BATCH_MAX = 100
-BATCH_SECONDS = 0.005
-
-# Makes an event from the state under the append lock and the references of its stored artifacts.
-Make: TypeAlias = Callable[[State, dict[str, Blob]], Event]
+QUEUE_MAX = 256
+T = TypeVar("T")
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
-    """One event on its way: how to make it, what to store with it, and what became of it."""
+class AppendLog(Protocol):
+    """What the writer needs of a log."""
 
-    make: Make
-    artifacts: Mapping[str, bytes]
-    done: anyio.Event = field(default_factory=anyio.Event)
-    outcome: Appended | LedgerError | None = None
+    def append_many(
+        self, requests: Sequence[Event], *, actor: str
+    ) -> Sequence[Appended | LedgerError]:
+        """Appends events in one durable batch; for each its place or why it was refused."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event, and contents that become its artifacts."""
+
+    event: Event
+    artifacts: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class _Waiting:
+    """Work for the writer's thread and whoever waits for it."""
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.error: LedgerError | None = None
+
+    async def finished(self) -> None:
+        await self.done.wait()
+        if self.error is not None:
+            raise self.error
+
+
+class _Append(_Waiting):
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        super().__init__()
+        self.drafts = drafts
+        self.outcomes: Sequence[Appended | LedgerError] = ()
+
+
+class _Call(_Waiting, Generic[T]):
+    def __init__(self, work: Callable[[], T]) -> None:
+        super().__init__()
+        self.work = work
+        self.results: list[T] = []
+        self.raised: list[Exception] = []
 
 
 class Writer:
-    """Appends for many tasks through one thread.
+    """Appends for many tasks; `run` has to run beside them.
 
     Args:
-        trial: The ledger; nothing else may append through it while the writer runs, but for acts
-            in a thread while no request is on its way.
+        log: Where events go.
+        blobs: Where artifacts go.
+        actor: Who appends, as claimed.
     """
 
-    def __init__(self, trial: Trial) -> None:
-        self._trial = trial
-        self._send: MemoryObjectSendStream[_Request]
-        self._receive: MemoryObjectReceiveStream[_Request]
-        self._send, self._receive = anyio.create_memory_object_stream[_Request](BATCH_MAX * 4)
-        self._error: StoreError | None = None
+    def __init__(self, log: AppendLog, blobs: Blobs, *, actor: str) -> None:
+        self._log, self._blobs, self._actor = log, blobs, actor
+        send, receive = anyio.create_memory_object_stream[_Append | _Call[object]](QUEUE_MAX)
+        self._send, self._receive = send, receive
+        self._failure: LedgerError | None = None
+        self._ended = anyio.Event()
 
-    async def append(self, make: Make, artifacts: Mapping[str, bytes] | None = None) -> Appended:
-        """Appends one event; returns when it is durable.
+    @property
+    def queued(self) -> int:
+        """How many appends and calls wait for their turn."""
+        return self._receive.statistics().current_buffer_used
+
+    async def append(self, event: Event, artifacts: Mapping[str, bytes] | None = None) -> Appended:
+        """Appends one event; durable when it returns.
+
+        Args:
+            event: The event, without artifacts.
+            artifacts: Contents that become its artifacts.
 
         Raises:
-            LedgerError: The event was refused; the ledger is as it was.
-            StoreError: The medium failed.
+            LedgerError: The event was refused.
+            StoreError: The medium failed, now or before.
         """
-        request = _Request(make, artifacts or {})
-        if self._error is not None:
-            raise self._error
-        await self._send.send(request)
-        await request.done.wait()
-        if isinstance(request.outcome, LedgerError):
-            raise request.outcome
-        assert request.outcome is not None, "a request is done when it has an outcome"
-        return request.outcome
+        (appended,) = await self.append_all([Draft(event, artifacts or {})])
+        return appended
 
-    def close(self) -> None:
-        """Takes no further event; `run` ends when what was handed in is stored."""
-        self._send.close()
+    async def append_all(self, drafts: Sequence[Draft]) -> list[Appended]:
+        """Appends several events in one batch.
+
+        Raises:
+            LedgerError: One of them was refused; the first such error. The others stand.
+        """
+        item = _Append(drafts)
+        await self._queue(item)
+        for outcome in item.outcomes:
+            if isinstance(outcome, LedgerError):
+                raise outcome
+        return [cast("Appended", outcome) for outcome in item.outcomes]
+
+    async def call(self, work: Callable[[], T]) -> T:
+        """Runs other work on the ledger in the writer's thread, between two commits."""
+        item = _Call(work)
+        await self._queue(cast("_Call[object]", item))
+        if item.raised:
+            raise item.raised[0]
+        return item.results[0]
 
     async def run(self) -> None:
-        """Commits batches until `close`."""
-        async with self._receive:
-            async for first in self._receive:
-                batch = [first]
-                with anyio.move_on_after(BATCH_SECONDS):
-                    while len(batch) < BATCH_MAX:
-                        batch.append(await self._receive.receive())
-                        # Closing while a batch fills ends the loop after this batch.
-                await self._commit(batch)
-
-    async def _commit(self, batch: list[_Request]) -> None:
+        """Commits until the writer is closed and its queue is empty."""
+        # A commit that was begun is finished whatever happens to those who wait for it.
         with anyio.CancelScope(shield=True):
-            if self._error is None:
-                try:
-                    await anyio.to_thread.run_sync(self._store, batch)
-                except StoreError as error:
-                    self._error = error
-        for request in batch:
-            if request.outcome is None:
-                request.outcome = self._error
-            request.done.set()
+            try:
+                async with self._receive:
+                    async for item in self._receive:
+                        await self._handle(item)
+            finally:
+                self._ended.set()
 
-    def _store(self, batch: list[_Request]) -> None:
-        """Stores artifacts, then entries; runs in a thread."""
-        contents = [data for request in batch for data in request.artifacts.values()]
-        blobs = iter(self._trial.blobs.put_many(contents) if contents else [])
-        makes = [
-            _bound(request.make, {name: next(blobs) for name in request.artifacts})
-            for request in batch
-        ]
-        outcomes = self._trial.log.append_many(makes, actor=self._trial.actor)
-        for request, outcome in zip(batch, outcomes, strict=True):
-            request.outcome = outcome
+    async def aclose(self) -> None:
+        """Takes no more and waits until all that was queued is done."""
+        await self._send.aclose()
+        with anyio.CancelScope(shield=True):
+            await self._ended.wait()
+
+    async def _queue(self, item: _Append | _Call[object]) -> None:
+        if self._failure is not None:
+            raise self._failure
+        await self._send.send(item)
+        await item.finished()
+
+    async def _handle(self, item: _Append | _Call[object]) -> None:
+        if isinstance(item, _Call):
+            await self._in_thread(lambda: _work(item), [item])
+            return
+        batch, call = self._gather(item)
+        await self._in_thread(lambda: self._commit(batch), batch)
+        if call is not None:
+            await self._in_thread(lambda: _work(call), [call])
+
+    def _gather(self, first: _Append) -> tuple[list[_Append], _Call[object] | None]:
+        """Returns what waits behind the first item; a call ends the batch."""
+        batch, size = [first], len(first.drafts)
+        while size < BATCH_MAX:
+            try:
+                item = self._receive.receive_nowait()
+            except (anyio.WouldBlock, anyio.EndOfStream):
+                break
+            if isinstance(item, _Call):
+                return batch, item
+            batch.append(item)
+            size += len(item.drafts)
+        return batch, None
+
+    async def _in_thread(self, work: Callable[[], None], items: Sequence[_Waiting]) -> None:
+        try:
+            if self._failure is None:
+                await anyio.to_thread.run_sync(work)
+        except LedgerError as error:
+            self._failure = error
+        except Exception as error:
+            # A bug in the store must not leave the waiters asleep.
+            self._failure = StoreError("the writer failed", found=repr(error))
+            self._failure.__cause__ = error
+        for item in items:
+            item.error = self._failure
+            item.done.set()
+
+    def _commit(self, batch: Sequence[_Append]) -> None:
+        drafts = [draft for item in batch for draft in item.drafts]
+        events = self._with_artifacts(drafts)
+        outcomes = list(self._log.append_many(events, actor=self._actor))
+        for item in batch:
+            item.outcomes = outcomes[: len(item.drafts)]
+            del outcomes[: len(item.drafts)]
+
+    def _with_artifacts(self, drafts: Sequence[Draft]) -> list[Event]:
+        contents = [data for draft in drafts for _, data in sorted(draft.artifacts.items())]
+        blobs = iter(self._blobs.put_many(contents)) if contents else iter(())
+        events: list[Event] = []
+        for draft in drafts:
+            event = draft.event
+            if draft.artifacts:
+                assert isinstance(event, (Decision, AttemptEnd)), "other events have no artifacts"
+                named = {name: next(blobs) for name in sorted(draft.artifacts)}
+                event = msgspec.structs.replace(event, artifacts=named)
+            events.append(event)
+        return events
 
 
-def _bound(make: Make, artifacts: dict[str, Blob]) -> Callable[[State], Event]:
-    return lambda state: make(state, artifacts)
+def _work(item: _Call[object]) -> None:
+    """Does a call's work; its own error is its caller's, that of the medium everyone's."""
+    try:
+        item.results.append(item.work())
+    except Exception as error:
+        if isinstance(error, StoreError) and not isinstance(error, (ConflictError, IntegrityError)):
+            raise
+        item.raised.append(error)

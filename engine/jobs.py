@@ -1,0 +1,52 @@
+"""The job of a slot, from the registered protocol and the frozen units.
+
+Leaves the job's form to `drivers.py`.
+
+Rules:
+- The seed is a function of unit and replicate, equal for all arms and attempts.
+- A driver sees of a unit its id and the declared input, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairtrial.ledger.sections import Arm
+from fairtrial.ledger.state import Experiment
+
+from .drivers import Job, driver_seed, limits_of
+from .plan import Slot
+from .trial import Trial
+
+__all__ = ("Jobs",)
+
+
+class Jobs:
+    """Makes the job of a slot from the registered protocol and units."""
+
+    def __init__(self, trial: Trial, known: Experiment) -> None:
+        protocol = trial.protocol(known)
+        units = trial.units(known)
+        self._experiment, self._seed = known.name, protocol.design.seed
+        self._limits = {name: limits_of(arm.limits) for name, arm in protocol.arms.items()}
+        self._config = {name: dict(_config(arm)) for name, arm in protocol.arms.items()}
+        inputs = units.inputs
+        self._inputs = dict(zip(units.ids, inputs, strict=True)) if inputs is not None else {}
+
+    def job(self, slot: Slot, *, attempt: int) -> Job:
+        """Returns one attempt at a slot."""
+        return Job(
+            experiment=self._experiment,
+            arm=slot.arm,
+            unit=slot.unit,
+            replicate=slot.replicate,
+            attempt=attempt,
+            seed=driver_seed(self._seed, slot.unit, slot.replicate),
+            input=self._inputs.get(slot.unit, {}),
+            config=self._config[slot.arm],
+            limits=self._limits[slot.arm],
+        )
+
+
+def _config(arm: Arm) -> Mapping[str, object]:
+    return getattr(arm.driver, "config", {})
