@@ -36,6 +36,7 @@ from fairtrial.analysis import (
     stagewise,
 )
 from fairtrial.analysis.clustered_mcnemar import clustered_mcnemar
+from fairtrial.analysis.grouping import FloatArray, IntArray
 from fairtrial.analysis.signflip import min_attainable_p
 from fairtrial.analysis.values import Undetermined
 from fairtrial.analysis.wild import wild_bootstrap_t
@@ -47,14 +48,14 @@ CASES: list[dict[str, Any]] = json.loads(Path(FILE).read_text(encoding="utf-8"))
 NOT_BUILT: frozenset[str] = frozenset()
 
 Inputs = Mapping[str, Any]
-Found = Mapping[str, Any]
+Found = dict[str, Any]
 
 
-def _codes(names: Sequence[str]) -> np.ndarray:
-    return np.unique(np.array(names), return_inverse=True)[1]
+def _codes(names: Sequence[str]) -> IntArray:
+    return np.unique(np.array(names), return_inverse=True)[1].astype(np.int64)
 
 
-def _floats(values: Sequence[float]) -> np.ndarray:
+def _floats(values: Sequence[float]) -> FloatArray:
     return np.array(values, dtype=np.float64)
 
 
@@ -73,7 +74,10 @@ def _fields(value: Any) -> Found:
     return asdict(value)
 
 
-_SPENDING = {"obrien_fleming": "lan_demets_obrien_fleming", "pocock": "lan_demets_pocock"}
+_SPENDING: dict[str, Any] = {
+    "obrien_fleming": "lan_demets_obrien_fleming",
+    "pocock": "lan_demets_pocock",
+}
 
 
 def _spending(i: Inputs) -> Found:
@@ -82,7 +86,7 @@ def _spending(i: Inputs) -> Found:
             i["information"],
             alpha=i["alpha"],
             sides=i["sided"],
-            spending=_SPENDING.get(i["spending"], i["spending"]),
+            spending=_SPENDING.get(i["spending"]) or i["spending"],
             parameter=i.get("parameter"),
         )
     )
