@@ -13,15 +13,15 @@ Rules:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fairtrial.ledger.protocol import Comparison, Endpoint
+from fairtrial.ledger.protocol import Endpoint
 
 from .arrays import Frame, Pairs, pair_up
 from .boundaries import share_of
 from .endings import Ending
-from .estimates import Numbers, estimate, scales_of
-from .readings import Reading
+from .estimates import Numbers, control_mean, estimate, scales_of
+from .readings import Reading, claim_on
 from .slot_values import extremes
 
 __all__ = ("Bounds", "Final", "finals")
@@ -29,10 +29,17 @@ __all__ = ("Bounds", "Final", "finals")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """The interval's limits under both extreme completions; None where there are none."""
+    """The interval under both extreme completions.
+
+    Attributes:
+        lower: the lower of both limits, None where there are none; `upper` likewise.
+        holds: the claim of a test would be the same under either; None for an endpoint that isn't
+            eligible or doesn't decide, for more than one scale, and without limits.
+    """
 
     lower: float | None
     upper: float | None
+    holds: bool | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -87,31 +94,32 @@ def _final(frame: Frame, ending: Ending, endpoint: Endpoint, reading: Reading | 
             estimate(pairs, frame.protocol, endpoint, scale, nominal_p=nominal_p)
             for scale in scales_of(endpoint)
         )
-    return Final(
+    final = Final(
         endpoint=endpoint,
         pairs=pairs,
         scales=scales,
         nominal_p=nominal_p,
-        bounds=_bounds(
-            frame, ending.comparison, endpoint, ending.last, pairs, scales[0], nominal_p
-        ),
+        bounds=Bounds(lower=None, upper=None, holds=None),
         reading=reading,
     )
+    return replace(final, bounds=_bounds(frame, ending, final))
 
 
-def _bounds(
-    frame: Frame,
-    comparison: Comparison,
-    endpoint: Endpoint,
-    last: int,
-    pairs: Pairs,
-    numbers: Numbers,
-    nominal_p: float,
-) -> Bounds:
-    if not any(pairs.lost.values()):
-        return Bounds(lower=numbers.lower, upper=numbers.upper)
-    if math.isnan(extremes(endpoint)[0]):
-        return Bounds(lower=None, upper=None)
-    filled = pair_up(frame, comparison, endpoint, last=last, extreme=True)
-    hull = estimate(filled, frame.protocol, endpoint, numbers.scale, nominal_p=nominal_p)
-    return Bounds(lower=hull.lower, upper=hull.upper)
+def _bounds(frame: Frame, ending: Ending, final: Final) -> Bounds:
+    first, pairs = final.scales[0], final.pairs
+    if any(pairs.lost.values()):
+        if math.isnan(extremes(final.endpoint)[0]):
+            return final.bounds
+        pairs = pair_up(frame, ending.comparison, final.endpoint, last=ending.last, extreme=True)
+        first = estimate(
+            pairs, frame.protocol, final.endpoint, first.scale, nominal_p=final.nominal_p
+        )
+    return Bounds(lower=first.lower, upper=first.upper, holds=_holds(frame, final, pairs, first))
+
+
+def _holds(frame: Frame, final: Final, pairs: Pairs, bounds: Numbers) -> bool | None:
+    reading = final.reading
+    if reading is None or not reading.eligible or bounds.lower is None or len(final.scales) > 1:
+        return None
+    claim = claim_on(frame.protocol, reading.test, bounds, control_mean(pairs, frame.protocol))
+    return claim.verdict == reading.verdict.verdict

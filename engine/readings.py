@@ -45,7 +45,7 @@ from .boundaries import (
 from .estimates import Numbers, ScaleName, control_mean, estimate, scales_of
 from .power_values import rules_of
 
-__all__ = ("NOT_SHOWN", "Place", "Reading", "over_limit", "read_test", "reason_of")
+__all__ = ("NOT_SHOWN", "Place", "Reading", "claim_on", "over_limit", "read_test", "reason_of")
 
 NOT_SHOWN: Final = Verdict("inconclusive", "interval_spans")
 _SHOWN: Final = Verdict("adopt", "interval_favours")
@@ -242,16 +242,17 @@ def _claim(
     protocol: Protocol, test: Test, scales: Sequence[Numbers], mean: float | None
 ) -> Verdict:
     """Returns what the limits show on all scales together."""
-    claims = {_claim_on(protocol, test, numbers, mean) for numbers in scales}
+    claims = {claim_on(protocol, test, numbers, mean) for numbers in scales}
     if len(claims) == 1:
         return claims.pop()
     words = {claim.verdict for claim in claims}
     if len(words) == 1 and words != {"inconclusive"}:
-        return _claim_on(protocol, test, scales[0], mean)
+        return claim_on(protocol, test, scales[0], mean)
     return Verdict("inconclusive", "methods_disagree")
 
 
-def _claim_on(protocol: Protocol, test: Test, numbers: Numbers, mean: float | None) -> Verdict:
+def claim_on(protocol: Protocol, test: Test, numbers: Numbers, mean: float | None) -> Verdict:
+    """Returns what the limits show on one scale, given control's mean on the raw one."""
     lower, upper, endpoint = numbers.lower, numbers.upper, test.endpoint
     if lower is None or upper is None:
         return NOT_SHOWN

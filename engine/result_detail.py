@@ -127,7 +127,11 @@ def _endpoint(frame: Frame, ending: Ending, final: Final) -> Json:
         **_numbers(final, first, comparison.control, comparison.treatment),
         "tests": tests_beside(frame, final),
         "discordant": _discordant(final, first),
-        "bounds": {"lower": final.bounds.lower, "upper": final.bounds.upper},
+        "bounds": {
+            "lower": final.bounds.lower,
+            "upper": final.bounds.upper,
+            "claim_holds": final.bounds.holds,
+        },
         "units": {
             "planned": pairs.planned,
             "paired": int(pairs.units.size),
