@@ -103,6 +103,18 @@ class VerbGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds the verb that was typed, and names the nearest one where there is none."""
+        if args and args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"there is no verb {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the verbs before the few options."""
         self.format_commands(ctx, formatter)
@@ -115,7 +127,11 @@ class VerbGroup(click.Group):
                 formatter.write_dl([(f"{name:<10}", text) for name, text in verbs.items()])
 
 
-@click.group(cls=VerbGroup, subcommand_metavar="VERB [OPTIONS] [ARGUMENTS]...")
+@click.group(
+    cls=VerbGroup,
+    subcommand_metavar="VERB [OPTIONS] [ARGUMENTS]...",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="fairtrial", prog_name="fairtrial")
 def ledger() -> None:
     """Runs A/B evaluations that can stand in front of an auditor.

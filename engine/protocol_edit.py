@@ -65,20 +65,20 @@ def _set(text: str, path: str, value: str, name: str) -> str:
     return text[: node.start_mark.index] + value + text[_end(text, node) :]
 
 
-def _end(text: str, node: Node) -> int:
+def _end(text: str, node: Any) -> int:
     """Returns where a node's text ends; a block collection's mark lies at the next token."""
-    end = node.end_mark.index
-    begin = node.start_mark.index
+    begin: int = node.start_mark.index
+    end: int = node.end_mark.index
     block = not getattr(node, "flow_style", True) or getattr(node, "style", None) in ("|", ">")
     return begin + len(text[begin:end].rstrip()) if block else end
 
 
-def _compose(text: str, name: str) -> Node:
+def _compose(text: str, name: str) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
-        node: Node | None = YAML(typ="safe", pure=True).compose(text)
+        node: Any = YAML(typ="safe", pure=True).compose(text)
     except YAMLError as error:
         _refuse(name, "file", f"the file is not YAML: {str(error).splitlines()[0]}")
     if node is None or node.id != "mapping":
@@ -129,13 +129,14 @@ def _add(text: str, node: Any, steps: Sequence[str | int], value: str, path: str
 
 def _add_member(text: str, node: MappingNode, member: str) -> str:
     if node.flow_style:
-        close = node.end_mark.index - 1
+        close: int = node.end_mark.index - 1
         comma = ", " if node.value else ""
         return text[:close].rstrip() + comma + member + text[close:]
     # Before the first member, at its column: no comment that belongs to another one is parted.
     first = node.value[0][0].start_mark
+    place: int = first.index
     newline = "\r\n" if "\r\n" in text else "\n"
-    return text[: first.index] + member + newline + " " * first.column + text[first.index :]
+    return text[:place] + member + newline + " " * first.column + text[place:]
 
 
 def _refuse(name: str, where: str, what: str, *, todo: str = "") -> NoReturn:

@@ -6,8 +6,8 @@ that was kept elsewhere finds.
 Rules:
 - The source is never touched: both functions work on copies.
 - `change_score` edits stored text and no hash, as someone with an editor would.
-- `rewrite` does all that the owner can: the changed outcome, every id, leaf, root and basis after it
-  made again, looks and result computed from the changed data.
+- `rewrite` does all that the owner can: an outcome is changed, every id, leaf, root and basis after
+  it is made again, looks and result are computed from the changed data.
 """
 
 from __future__ import annotations

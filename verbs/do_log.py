@@ -43,7 +43,8 @@ def command(
 
     from .text_log import entry_line, read_entry
 
-    wanted = kind.partition("/")[0] if kind else None
+    # People call an outcome what it is called everywhere else.
+    wanted = "decision" if kind == "outcome" else kind.partition("/")[0] if kind else None
     _check_kind(wanted)
     for data in read_log(path or ledger, start=start, stop=stop):
         entry = read_entry(data) if wanted or experiment or not out.as_json else None

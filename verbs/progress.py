@@ -10,8 +10,9 @@ Rules:
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -86,14 +87,14 @@ class _LiveSink:
 
 
 @contextmanager
-def open_sink(choice: str) -> Iterator[ProgressSink]:
+def open_sink(choice: str) -> Generator[ProgressSink, None, None]:
     """Opens the display for a run.
 
     Args:
         choice: `auto`, `bar`, `lines` or `none`.
     """
     if choice == "auto":
-        choice = "bar" if click.get_text_stream("stderr").isatty() else "lines"
+        choice = "bar" if _is_terminal() else "lines"
     if choice != "bar":
         yield LinesSink(_to_stderr, with_progress=choice == "lines")
         return
@@ -102,6 +103,13 @@ def open_sink(choice: str) -> Iterator[ProgressSink]:
 
     with Live(console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
         yield _LiveSink(live)
+
+
+def _is_terminal() -> bool:
+    try:
+        return os.isatty(2)
+    except OSError:
+        return False
 
 
 def _to_stderr(line: str) -> None:

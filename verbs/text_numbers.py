@@ -10,6 +10,8 @@ Rules:
 
 from __future__ import annotations
 
+import re
+
 __all__ = (
     "cardinal",
     "clip",
@@ -26,6 +28,8 @@ __all__ = (
 )
 
 ABSENT = "none"
+# Text of drivers and people may hold escape sequences that a terminal would obey.
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 def count(number: int) -> str:
@@ -117,6 +121,6 @@ def cardinal(number: int) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """Returns text in one line of at most so many characters."""
-    line = " ".join(text.split())
+    """Returns text in one line of at most so many characters, without control characters."""
+    line = _CONTROLS.sub(" ", text).strip()
     return line if len(line) <= width else line[: width - 1] + "…"

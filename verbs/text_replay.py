@@ -205,8 +205,10 @@ def _finding_lines(report: ReplayReport) -> Iterator[str]:
 
 def finding_text(finding: Finding) -> str:
     """Returns a finding with what was expected and found, below each other."""
+    named = finding.seq is None or f"entry {finding.seq}" in finding.where
+    place = finding.where if named else f"entry {finding.seq}, {finding.where}"
     return (
-        f"{finding.where}: {finding.code.replace('_', ' ')}\n"
+        f"{place}: {finding.code.replace('_', ' ')}\n"
         f"expected  {finding.expected}\nfound     {finding.found}"
     )
 
@@ -226,7 +228,8 @@ def record_line(report: ReplayReport, stories: Sequence[Story]) -> str:
     else:
         text = f"RECORD: {word} ({_MEANINGS[report.record]})"
     verdicts = "; ".join(_verdict_text(report, story, len(stories) > 1) for story in stories)
-    return f"{text}     VERDICT IN IT: {verdicts or 'none, no experiment is registered'}"
+    doubt = "" if report.record == "intact" else " (NOT TO BE RELIED ON)"
+    return f"{text}     VERDICT IN IT{doubt}: {verdicts or 'none, no experiment is registered'}"
 
 
 def _verdict_text(report: ReplayReport, story: Story, named: bool) -> str:

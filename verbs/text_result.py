@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -120,14 +121,27 @@ def table_lines(endpoints: Sequence[Detail], control: str, treatment: str) -> It
 def _row(name: str, numbers: Detail, endpoint: Detail, control: str, treatment: str) -> list[str]:
     points = endpoint["in_points"] and numbers["scale"] == "raw"
     limits = numbers["interval"]
-    return [
-        name,
-        value(numbers["arms"][control], points=points),
-        value(numbers["arms"][treatment], points=points),
-        difference(numbers["difference"], points=points),
-        interval(limits["lower"], limits["upper"], points=points) if limits else "none",
-        _basis(numbers, endpoint, limits),
-    ]
+    row = [name, *(value(numbers["arms"][arm], points=points) for arm in (control, treatment))]
+    if numbers["scale"] == "log":
+        # On this scale a difference is the logarithm of a ratio, and the ratio is what people read.
+        row += [_ratio(numbers["difference"]), _ratios(limits)]
+    else:
+        row += [difference(numbers["difference"], points=points), _between(limits, points)]
+    return [*row, _basis(numbers, endpoint, limits)]
+
+
+def _between(limits: Detail | None, points: bool) -> str:
+    return interval(limits["lower"], limits["upper"], points=points) if limits else "none"
+
+
+def _ratio(logarithm: float | None) -> str:
+    return "none" if logarithm is None else f"x {math.exp(logarithm):.3g}"
+
+
+def _ratios(limits: Detail | None) -> str:
+    if limits is None:
+        return "none"
+    return " to ".join(_ratio(limits[side]).removeprefix("x ") for side in ("lower", "upper"))
 
 
 def _basis(numbers: Detail, endpoint: Detail, limits: Detail | None) -> str:
@@ -135,9 +149,10 @@ def _basis(numbers: Detail, endpoint: Detail, limits: Detail | None) -> str:
     if limits is None:
         return f"({endpoint['undetermined']})" if endpoint["undetermined"] else ""
     parts = [f"{_level(limits['level'])} %"]
-    if len(limits["parts"]) == 1:
-        parts += [_METHODS.get(name, name) for name in limits["parts"]]
-    if numbers["df"] is not None and _T_METHODS & limits["parts"].keys():
+    methods: list[str] = list(limits["parts"])
+    if len(methods) == 1:
+        parts.append(_METHODS.get(methods[0], methods[0]))
+    if numbers["df"] is not None and _T_METHODS.intersection(methods):
         parts.append(f"t with {numbers['df']:.1f} df")
     parts.append(f"{count(endpoint['units']['clusters'])} clusters")
     return f"({', '.join(parts)})"
@@ -170,7 +185,8 @@ def _bounds(endpoint: Detail) -> str:
     bounds = endpoint["bounds"]
     if bounds["lower"] is None and bounds["upper"] is None:
         return "no bounds can be given"
-    return f"the limits lie within {_limits(bounds, endpoint)}"
+    holds = {True: "; what is claimed holds", False: "; what is claimed may NOT hold", None: ""}
+    return f"the limits lie within {_limits(bounds, endpoint)}{holds[bounds['claim_holds']]}"
 
 
 def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:

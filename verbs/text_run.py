@@ -21,16 +21,15 @@ if TYPE_CHECKING:
 __all__ = ("follow_up", "progress_line", "progress_lines", "run_text")
 
 BAR_WIDTH = 12
-NANO = 1e9
 
 
 def progress_lines(progress: Progress, *, width: int) -> list[str]:
     """Returns the live display: arms and attempts, then money and time."""
     bars = [
-        f"{name} [{_bar(arm.settled, arm.planned)}] {count(arm.settled)}/{count(arm.planned)}"
-        for name, arm in progress.arms.items()
+        f"{name} [{_bar(settled, planned)}] {count(settled)}/{count(planned)}"
+        for name, (settled, planned) in progress.arms.items()
     ]
-    first = [*bars, *_attempts(progress)]
+    first = [progress.experiment, *bars, *_attempts(progress)]
     second = [*_money(progress), *_times(progress)]
     return [line for parts in (first, second) for line in _packed(parts, width)]
 
@@ -38,7 +37,8 @@ def progress_lines(progress: Progress, *, width: int) -> list[str]:
 def progress_line(progress: Progress) -> str:
     """Returns the same in one line, for a log."""
     settled = f"{count(progress.settled)} of {quantity(progress.planned, 'slot')}"
-    return "   ".join([settled, *_attempts(progress), *_money(progress), *_times(progress)])
+    parts = [progress.experiment, settled, *_attempts(progress), *_money(progress)]
+    return "   ".join([*parts, *_times(progress)])
 
 
 def _bar(done: int, planned: int) -> str:
@@ -49,26 +49,24 @@ def _bar(done: int, planned: int) -> str:
 def _attempts(progress: Progress) -> list[str]:
     parts = []
     if progress.errors:
-        again = f" ({count(progress.retried)} retried)" if progress.retried else ""
+        again = f" ({count(progress.retries)} retried)" if progress.retries else ""
         parts.append(f"errors {count(progress.errors)}{again}")
     parts.append(f"{count(progress.in_flight)} in flight")
     return parts
 
 
 def _money(progress: Progress) -> list[str]:
-    spent, reserved = progress.spent_nanousd / NANO, progress.reserved_nanousd / NANO
-    if not spent and not reserved and not progress.ceiling_nanousd:
+    spent, reserved, ceiling = progress.spent_usd, progress.reserved_usd, progress.ceiling_usd
+    if not (spent or reserved or ceiling):
         return []
     text = f"spent {usd(spent)} + {usd(reserved)} reserved"
-    if progress.ceiling_nanousd is None:
+    if ceiling is None:
         return [text]
-    parts = [f"{text} of {usd(progress.ceiling_nanousd / NANO)}"]
-    expected = progress.expected_nanousd
-    if expected > progress.ceiling_nanousd:
-        near = progress.planned * progress.ceiling_nanousd // expected
-        parts.append(
-            f"EXPECTED AT THE END {usd(expected / NANO)}: will stop near slot {count(near)}"
-        )
+    parts = [f"{text} of {usd(ceiling)}"]
+    expected = progress.expected_usd
+    if expected > ceiling:
+        near = int(progress.planned * ceiling / expected)
+        parts.append(f"EXPECTED AT THE END {usd(expected)}: will stop near slot {count(near)}")
     return parts
 
 
