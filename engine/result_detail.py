@@ -236,7 +236,7 @@ def _warnings(context: AnalysisContext) -> list[str]:
     if invalid:
         found.append(f"{invalid} outcomes were declared invalid; numbers show their old values")
     for name, reason in _accepted(context).items():
-        found.append(f"the design was accepted although {name.replace('_', ' ')}: {reason}")
+        found.append(f"accepted in the protocol, {name.replace('_', ' ')}: {reason}")
     return found
 
 
