@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from fairtrial.ledger.canonical import blob_of
-from fairtrial.ledger.errors import LedgerError, RefusedError, TransitionError
+from fairtrial.ledger.errors import LedgerError, RefusedError, StoreError, TransitionError
 from fairtrial.ledger.events import Head, Look, Result
 from fairtrial.ledger.replay import Finding, NumbersCase
 from fairtrial.ledger.state import Experiment, due_look, is_final
@@ -203,9 +203,10 @@ def recompute(trial: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]:
         try:
             yield from _differences(case.seq, _again(trial, case), case.event)
         except (LedgerError, ValueError) as error:
+            lacks = isinstance(error, StoreError)
             yield Finding(
                 level="numbers",
-                code="not_recomputable",
+                code="blob_unreadable" if lacks else "not_recomputable",
                 seq=case.seq,
                 where=where,
                 expected="the numbers of this event",

@@ -49,6 +49,7 @@ __all__ = (
 Level: TypeAlias = Literal["bytes", "rules", "numbers", "files", "anchors"]
 LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
 FINDINGS_MAX = 1000
+_WRONG_NUMBERS = ("number_differs", "not_recomputable")
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -404,8 +405,9 @@ def _word(walk: _Walk, claimed: str) -> str:
         ("forked", claimed == "forked"),
         ("rolled_back", claimed == "rolled_back"),
         ("torn", "torn" in codes),
-        ("numbers_differ", "numbers" in levels),
-        ("files_differ", "files" in levels),
+        ("numbers_differ", any(f.code in _WRONG_NUMBERS for f in walk.findings)),
+        # Numbers that lack a blob aren't wrong: the blob is.
+        ("files_differ", "files" in levels or "numbers" in levels),
         ("newer", "unknown_kind" in codes),
     ):
         if holds:

@@ -1,0 +1,136 @@
+"""FR-01, FR-03, FR-04: a run that is killed, a resume with replicates, two runs at once."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .conftest import Lab
+
+SLOW = "sleep 0.02\n"
+
+
+def _body() -> str:
+    from textwrap import dedent
+
+    return SLOW + dedent(
+        """\
+        n=${FAIRTRIAL_UNIT#u}
+        case $FAIRTRIAL_ARM in A) m=2;; *) m=3;; esac
+        if [ $((n * 7 % 5)) -lt $m ]; then p=true; else p=false; fi
+        printf '{"v":1,"passed":%s,"usd":0.001}\\n' "$p"
+        """
+    )
+
+
+def _check_finished(lab: Lab, planned: int) -> None:
+    """Asserts one outcome a slot, and that only what was in flight ran again."""
+    decisions = lab.events("decision")
+    assert planned == len(decisions) == len({d["position"] for d in decisions})
+    attempts, starts = Counter[str](), lab.starts()
+    slots = {d["position"]: f"{d['arm']} {d['unit']} {d['replicate']}" for d in decisions}
+    for attempt in lab.events("attempt"):
+        attempts[slots[attempt["position"]]] += 1
+    again = {slots[end["position"]] for end in lab.events("attempt_end")}
+    assert set() == {slot for slot, count in attempts.items() if count > 1} - again
+    # An attempt is on record before its driver starts: never more starts than attempts.
+    assert set() == {slot for slot, count in starts.items() if count > attempts[slot]}
+    assert set(attempts) == set(starts)
+
+
+@pytest.mark.slow
+def test_killed_run_resumes_with_every_durable_outcome(lab: Lab) -> None:
+    """100 kills at random moments, in each store: nothing durable is lost, changed or doubled."""
+    seed = 20261129
+    print("seed", seed)
+    moments = random.Random(seed)
+    lab.write(units=1500, clusters=30, body=_body())
+    lab.register()
+    before: list[dict[str, Any]] = []
+    for _ in range(100):
+        process = lab.start("run", "--concurrency", "4")
+        wait = moments.uniform(0.25, 0.75)
+        try:
+            process.wait(timeout=wait)
+        except Exception:
+            process.send_signal(signal.SIGKILL)
+            process.wait(timeout=60)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        assert before == _recovered(lab)[: len(before)]
+        before = lab.entries()
+    assert lab.json("status")["state"] in ("interrupted", "frozen")
+    lab.call("run", "--concurrency", "16")
+    assert before == lab.entries()[: len(before)]
+    _check_finished(lab, 3000)
+    assert lab.json("replay")["record"] == "intact"
+
+
+def _recovered(lab: Lab) -> list[dict[str, Any]]:
+    return lab.entries()
+
+
+@pytest.mark.slow
+def test_resume_with_replicates_runs_only_missing_ones(lab: Lab) -> None:
+    """FR-03: after an interrupt exactly the missing (unit, arm, replicate) slots run."""
+    lab.write(units=25, repeats=4, body=_body(), reducer=", reducer: mean, bounds: [0, 1]")
+    text = (lab.folder / "protocol.yaml").read_text().replace("type: binary", "type: bounded")
+    (lab.folder / "protocol.yaml").write_text(text)
+    lab.register()
+    process = lab.start("run", "--concurrency", "4")
+    lab.wait_for(90, process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert 130 == process.returncode
+    assert "interrupted" == lab.json("status")["state"]
+    lab.call("run", "--concurrency", "4")
+    decisions = lab.events("decision")
+    replicates = Counter((d["unit"], d["arm"]) for d in decisions)
+    assert {4} == set(replicates.values())
+    assert 200 == len({(d["unit"], d["arm"], d["replicate"]) for d in decisions})
+    assert {1} == set(lab.starts().values())
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_never_share_a_slot(lab: Lab) -> None:
+    """FR-04: the second run says who runs and stops with a status of its own; 10 repeats."""
+    lab.write(units=20, body=_body())
+    text = (lab.folder / "protocol.yaml").read_text()
+    for number in range(10):
+        name = f"protocol{number}.yaml"
+        (lab.folder / name).write_text(text.replace("id: lab", f"id: lab{number}"))
+        (lab.folder / "starts.txt").unlink(missing_ok=True)
+        lab.call("register", name)
+        runs = [lab.start("run", f"lab{number}", "--concurrency", "4") for _ in range(2)]
+        ends = [run.communicate(timeout=60) for run in runs]
+        codes = sorted(run.returncode for run in runs)
+        assert [0, 7] == codes, ends
+        busy = next(
+            end[1].decode() for end, run in zip(ends, runs, strict=True) if run.returncode == 7
+        )
+        assert "pid" in busy
+        assert "since" in busy
+        assert {1} == set(lab.starts().values())
+        assert 40 == sum(lab.starts().values())
+    assert "intact" == lab.json("replay")["record"]
+
+
+@pytest.mark.slow
+def test_status_tells_an_interrupted_run_from_a_running_one(lab: Lab) -> None:
+    """A killed run is interrupted, not running and not complete, before it is resumed."""
+    lab.write(units=40, body=_body())
+    lab.register()
+    process = lab.start("run", "--concurrency", "2")
+    lab.wait_for(5, process)
+    assert "running" == lab.json("status")["state"]
+    process.kill()
+    process.communicate(timeout=60)
+    status = lab.json("status")
+    assert "interrupted" == status["state"]
+    assert status["planned"] == status["settled"] + status["pending"] + status["not_run"]
