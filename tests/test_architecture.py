@@ -57,6 +57,7 @@ LIBRARIES_OF_MODULE = {
     "ledger/checkpoint.py": ("cryptography",),
     "engine/protocol_file.py": ("ruamel.yaml",),
     "engine/protocol_edit.py": ("ruamel.yaml",),
+    "engine/timestamping.py": ("cryptography", "rfc3161_client"),
     # The bridge from events to arrays and back.
     "engine/arrays.py": ("numpy",),
     "engine/slot_values.py": ("numpy",),
