@@ -322,7 +322,7 @@ class _Reading:
         self, word: MissingStatus, mask: BoolArray, values: FloatArray, state: IntArray
     ) -> None:
         rule = missing_rule(self.frame.protocol, self.endpoint, word)
-        if isinstance(rule, float):
+        if isinstance(rule, (int, float)):
             values[mask], state[mask] = rule, _VALUE
         elif rule == "failure":
             values[mask], state[mask] = extremes(self.endpoint)[0], _VALUE

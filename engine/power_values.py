@@ -175,9 +175,9 @@ def _cells(found: Assessment) -> tuple[PowerCell, ...]:
 
 def rules_of(protocol: Protocol) -> tuple[Rule, ...]:
     """Returns the registered rules of a comparison, in order."""
-    rules = tuple(rule for rule in protocol.decision.rule if rule != "precision_bound")
+    rules: list[Rule] = [rule for rule in protocol.decision.rule if rule != "precision_bound"]
     assert rules, "kind decision_rule isn't computed by this version"
-    return rules
+    return tuple(rules)
 
 
 def _effect(protocol: Protocol, endpoint: Endpoint) -> float | None:

@@ -31,7 +31,8 @@ def empty(bridge: Any, clusters: int, size: int, **sections: str) -> Any:
 
 def only(trial: Any, look: int) -> LookTest:
     """Returns the one test of a look."""
-    (test,) = trial.context.looks[look - 1].tests
+    tests: tuple[LookTest, ...] = trial.context.looks[look - 1].tests
+    (test,) = tests
     return test
 
 
