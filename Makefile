@@ -1,7 +1,8 @@
 # The commands of a working copy. They need python3 (3.11 to 3.14), git and make, and nothing else.
 #
 #   make demo    the worked example on real data, in fairtrial-demo/
-#   make test    every test           (make test ARGS="tests/ledger -k merkle": some)
+#   make test    every test, in as many processes as there are cores
+#                (make test ARGS="-n 0 tests/ledger -k merkle": some, in one process)
 #   make check   lint and types
 #   make clean   removes what the other targets made
 #   make lock    renews the pinned requirements (needs uv)
@@ -22,7 +23,7 @@ PACKAGES := analysis engine examples ledger schemas verbs cli.py py.typed
 .PHONY: test demo check clean lock
 
 test: $(TOOLS)
-	@PATH="$(abspath $(BIN)):$$PATH" pytest $(ARGS)
+	@PATH="$(abspath $(BIN)):$$PATH" pytest -n auto --dist worksteal $(ARGS)
 
 demo: $(RUNTIME)
 	@$(BIN)/ledger demo $(ARGS)
