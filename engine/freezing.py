@@ -94,7 +94,11 @@ def open_drivers(protocol: Protocol, folder: Path, units: Units) -> dict[str, Dr
     for name, arm in protocol.arms.items():
         assert arm.driver is not None, "check_supported refuses arms without a driver"
         drivers[name] = open_driver(
-            arm.driver, folder=folder, environment=os.environ, units=units.ids
+            arm.driver,
+            folder=folder,
+            environment=os.environ,
+            units=units.ids,
+            repeats=arm.repeats,
         )
     return drivers
 
