@@ -19,7 +19,7 @@ import msgspec
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import LedgerError, RefusedError, StoreError, TransitionError
 from fairtrial.ledger.events import Head, Look, Result
-from fairtrial.ledger.replay import Finding, NumbersCase
+from fairtrial.ledger.findings import Finding, NumbersCase
 from fairtrial.ledger.state import Experiment, due_look, is_final
 
 from .conclude import conclude, detail
@@ -66,6 +66,8 @@ def take_look(trial: Trial, known: Experiment) -> Look:
         raise TransitionError("no look is due", where=known.name, todo="ledger run")
     event = _look_event(trial, known, number, trial.log.head())
     trial.append(event)
+    if trial.after_look is not None:
+        trial.after_look(known)
     return event
 
 
@@ -256,10 +258,15 @@ def _container_differences(
     found: tuple[object, ...] | dict[str, object],
     path: str,
 ) -> Iterator[Finding]:
-    old = dict(enumerate(expected)) if isinstance(expected, tuple) else expected
-    new = dict(enumerate(found)) if isinstance(found, tuple) else found
-    for key in sorted(old.keys() | new.keys(), key=str):
+    old, new = _items(expected), _items(found)
+    for key in sorted(old.keys() | new.keys()):
         yield from _differences(seq, old.get(key), new.get(key), f"{path}[{key}]")
+
+
+def _items(value: tuple[object, ...] | dict[str, object]) -> dict[str, object]:
+    """Returns the members of a container by their index or key, as text."""
+    pairs = enumerate(value) if isinstance(value, tuple) else value.items()
+    return {str(key): item for key, item in pairs}
 
 
 def _same(expected: object, found: object) -> bool:

@@ -226,6 +226,8 @@ class Trial(Reader):
     ) -> None:
         super().__init__(path, store)
         self.actor, self.read_only = actor, read_only
+        # Anchors a look as soon as it is on record; set by the act that has a key.
+        self.after_look: Callable[[Experiment], None] | None = None
         self.log = Log(
             store,
             plan_of=self.read_columns,
@@ -285,6 +287,7 @@ def open_trial(
     read_only: bool = False,
     rehash: bool = True,
     clock: Callable[[], str] = utc_now,
+    vkey_of: Callable[[str], str | None] | None = None,
 ) -> Iterator[Trial]:
     """Opens a ledger for one act and closes it after.
 
@@ -295,6 +298,7 @@ def open_trial(
         read_only: Whether nothing may be written, caches included.
         rehash: Whether a cached projection is checked against every entry first.
         clock: Returns the time of an entry.
+        vkey_of: Returns the verifier key that a new ledger of an origin begins with, if any.
 
     Raises:
         StoreError: The ledger is missing or unreadable.
@@ -305,7 +309,7 @@ def open_trial(
     try:
         trial = Trial(path, store, read_only=read_only, rehash=rehash, actor=actor, clock=clock)
         if create and trial.log.state.size == 0:
-            _open_ledger(trial)
+            _open_ledger(trial, vkey_of)
         yield trial
         if not read_only:
             trial.log.save()
@@ -313,13 +317,15 @@ def open_trial(
         store.close()
 
 
-def _open_ledger(trial: Trial) -> None:
+def _open_ledger(trial: Trial, vkey_of: Callable[[str], str | None] | None) -> None:
     """Appends the first entry with a ledger id of 16 random bytes."""
     ledger = secrets.token_hex(16)
+    origin = f"fairtrial.invalid/{ledger}"
     event = Open(
         format=FORMAT,
         tool=tool_name(),
         schemas=schemas_digest(),
-        origin=f"fairtrial.invalid/{ledger}",
+        origin=origin,
+        vkey=vkey_of(origin) if vkey_of is not None else None,
     )
     trial.log.append(event, actor=trial.actor, ledger=ledger)
