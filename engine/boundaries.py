@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import Final, Literal
 
 from fairtrial.analysis.distributions import normal_sf
 from fairtrial.analysis.grouping import IntArray
 from fairtrial.analysis.paired import satterthwaite_df
-from fairtrial.analysis.sequential import information_fractions, spending_boundary
+from fairtrial.analysis.sequential import Spending, information_fractions, spending_boundary
 from fairtrial.analysis.values import Undetermined
 from fairtrial.analysis.verdict import Guards, guard_findings
 from fairtrial.ledger.events import LookTest
@@ -115,12 +116,33 @@ def nominal(
         z = looks.boundary[number - 1]
         return Nominal(2.0 * normal_sf(z), z)
     assert looks.spending is not None, "looks at any time passed the protocol file"
-    boundary = spending_boundary(
+    return _by_spending(
         (*history, fraction),
         alpha=test.alpha if sides == 2 else test.alpha / 2.0,
         sides=sides,
         spending=looks.spending,
         parameter=looks.parameter,
+        spend_all=spend_all,
+    )
+
+
+# Every comparison and endpoint of a plan asks for the same few boundaries.
+@cache
+def _by_spending(
+    fractions: tuple[float, ...],
+    *,
+    alpha: float,
+    sides: int,
+    spending: Spending,
+    parameter: float | None,
+    spend_all: bool,
+) -> Nominal:
+    boundary = spending_boundary(
+        fractions,
+        alpha=alpha,
+        sides=sides,
+        spending=spending,
+        parameter=parameter,
         spend_all_at_last=spend_all,
     )
     z, p = boundary.critical_values[-1], boundary.nominal_p[-1]

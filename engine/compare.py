@@ -305,7 +305,7 @@ def _columns(table: OutcomeTable) -> dict[str, str]:
 def _lost_warning(body: ResultBody) -> Iterator[str]:
     lost = sum(sum(counts.values()) for counts in body.missing.values())
     if lost:
-        yield f"{lost} outcomes are missing or can't be graded"
+        yield f"outcomes that are missing or can't be graded: {lost}"
 
 
 def _id(name: str) -> str:

@@ -232,9 +232,9 @@ def _warnings(context: AnalysisContext) -> list[str]:
     found: list[str] = []
     other, invalid = len(context.outcomes.other_model), len(context.outcomes.invalidated)
     if other:
-        found.append(f"{other} outcomes were served by another model than requested")
+        found.append(f"outcomes served by another model than requested: {other}")
     if invalid:
-        found.append(f"{invalid} outcomes were declared invalid; numbers show their old values")
+        found.append(f"outcomes declared invalid: {invalid}; the numbers show their old values")
     for name, reason in _accepted(context).items():
         found.append(f"accepted in the protocol, {name.replace('_', ' ')}: {reason}")
     return found

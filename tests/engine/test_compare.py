@@ -153,7 +153,7 @@ def test_unit_that_one_arm_never_answered_is_missing() -> None:
     found = compared(data)
     assert (60, 59, ("u007",)) == (found.planned, found.paired, found.excluded)
     assert {"old": {}, "new": {"replay_miss": 1}} == found.missing
-    assert any("1 outcomes are missing" in text for text in found.warnings)
+    assert any("missing or can't be graded: 1" in text for text in found.warnings)
 
 
 def test_cell_that_is_no_number_is_ungraded() -> None:

@@ -348,7 +348,7 @@ def test_invalidated_outcomes_void_a_verdict_they_would_change(bridge: Any) -> N
     assert "the verdict is inconclusive" in body.reason
     assert conclude(same.context).comparisons[0].endpoints == body.comparisons[0].endpoints
     warnings = long_form(other)["warnings"]
-    assert "20 outcomes were declared invalid; numbers show their old values" in warnings
+    assert "outcomes declared invalid: 20; the numbers show their old values" in warnings
 
 
 def note(class_: str, *sections: str) -> AmendNote:

@@ -488,6 +488,34 @@ def test_invalidated_outcome_keeps_its_value_in_a_look(bridge: Any) -> None:
 
 
 @pytest.mark.slow
+def test_five_looks_at_equal_arms_keep_their_error(bridge: Any) -> None:
+    """Of 400 A/A trials with five looks few cross; naive looks at 1.96 would cross in 14 %."""
+    trial = bridge.trial(
+        bridge.units(60, 4),
+        lambda unit, arm, r: {},
+        looks="{at: [0.2, 0.4, 0.6, 0.8, 1.0], icc: 0.05}",
+    )
+    draw, false, naive = random.Random(20261129), 0, 0
+    for _ in range(400):
+        shift = {cluster: draw.gauss(0.0, 0.1) for cluster in set(trial.plan.clusters)}
+
+        def answers(unit: str, arm: str, replicate: int, shift: Any = shift) -> Any:
+            return bridge.outcome(float(draw.random() < 0.5 + shift[unit[:4].replace("u", "c")]))
+
+        decisions = bridge.decisions(trial.plan, answers, "recorded")
+        run = trial.with_outcomes(collect_decisions(decisions, trial.plan.slot_count))
+        for number in range(1, 6):
+            run = run.take(number)
+            if not run.context.taken[-1].continues:
+                break
+        found = [endpoint(taken) for taken in run.context.taken]
+        false += any(each.crossed != "no" for each in found)
+        naive += any(known(each.p_value) < 0.05 for each in found)
+    # 5 % of 400 are 20; three standard errors above that is 33.
+    assert 3 <= false <= 33 < naive
+
+
+@pytest.mark.slow
 def test_large_look_is_quick(bridge: Any) -> None:
     """100,000 slots are read and analysed in a time that no run notices."""
     import time
