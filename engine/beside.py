@@ -124,7 +124,7 @@ def _mean_test(mean: ClusteredMean | Undetermined, final: Final) -> Json:
 def _pair_warnings(protocol: Protocol, final: Final) -> Iterator[str]:
     pairs, nouns = final.pairs, plural(unit_noun(protocol))
     if pairs.excluded.size:
-        yield f"{pairs.excluded.size} of {pairs.planned} {nouns} are excluded in both arms"
+        yield f"excluded in both arms: {pairs.excluded.size} of {pairs.planned} {nouns}"
     if len(pairs.completions) > 1:
         yield "lost outcomes were filled in both ways; the interval holds for either"
     if any(pairs.lost.values()) and _arms_differ(protocol, pairs):

@@ -164,7 +164,7 @@ def test_infrastructure_faults_are_no_evidence(bridge: Any) -> None:
         sorted(found["units"]["excluded"]),
     )
     assert {"only_control": 0, "only_treatment": 0} == found["discordant"]
-    assert "8 of 40 units are excluded in both arms" in found["warnings"]
+    assert "excluded in both arms: 8 of 40 units" in found["warnings"]
 
 
 def test_wrong_answers_still_count(bridge: Any) -> None:
