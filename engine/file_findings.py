@@ -20,7 +20,7 @@ from fairtrial.ledger.canonical import blob_of, decode_event
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import LedgerError, StoreError
 from fairtrial.ledger.events import Blob, Event, Freeze, Register
-from fairtrial.ledger.replay import Finding
+from fairtrial.ledger.findings import Finding
 from fairtrial.ledger.state import State
 
 from .files import FileEntry, parse_file_list

@@ -1,16 +1,15 @@
 """The facade: one function for each act on a ledger, called by the command line and by programs.
 
-Leaves each act to its own module; opens the ledger, does the act, closes it and returns a value.
+Leaves each act to its own module and reading to `inspecting.py`; opens the ledger, does the act,
+closes it and returns a value.
 
 Rules:
 - A function that writes returns the receipt of the head it left behind.
-- A function that reads creates nothing and writes nothing.
 - Errors are those of `fairtrial.ledger.errors`; nothing is printed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,41 +26,29 @@ from fairtrial.ledger.events import (
     Settle,
     Withdraw,
 )
-from fairtrial.ledger.opening import blob_store, open_store
 from fairtrial.ledger.protocol import nano_usd
-from fairtrial.ledger.replay import Claim, ReplayReport, replay
-from fairtrial.ledger.transfer import copy_ledger
 
 from .checking import Checked, check_plan
-from .concluding import Conclusion, look, recompute, result
-from .file_findings import file_findings
+from .concluding import Conclusion, look, result
 from .freezing import Design, design_of, freeze
+from .inspecting import entry_of
 from .registering import Loaded, amend, load_protocol, register
 from .running import ProgressSink, RunReport, run_experiment
-from .status import Status, status_of
-from .trial import Reader, Trial, open_trial, parse_receipt
+from .trial import open_trial
 from .verifying import protocol_path
 
 __all__ = (
-    "Copied",
     "Receipted",
     "Registered",
-    "Shown",
     "amend_protocol",
     "check_protocol",
-    "export_ledger",
     "freeze_experiment",
-    "import_ledger",
     "invalidate_outcome",
     "look_at",
-    "read_log",
     "register_protocol",
-    "replay_ledger",
     "result_of",
     "run",
     "settle_cost",
-    "show_event",
-    "status",
     "withdraw_experiment",
 )
 
@@ -82,22 +69,6 @@ class Registered(NamedTuple):
     freeze: Freeze | None
     design: Design | None
     receipt: str
-
-
-class Copied(NamedTuple):
-    """A copy of a ledger: its size and receipt, equal to those of what was copied."""
-
-    size: int
-    receipt: str
-
-
-class Shown(NamedTuple):
-    """One entry with what it says."""
-
-    seq: int
-    leaf: str
-    entry: bytes
-    event: Event
 
 
 def check_protocol(path: Path) -> Checked:
@@ -211,14 +182,6 @@ def run(
         )
 
 
-def status(ledger: Path, name: str | None = None) -> list[Status]:
-    """Returns the status of one experiment, or of all."""
-    with open_trial(ledger, read_only=True, rehash=False) as trial:
-        if name is not None or len(trial.log.state.experiments) == 1:
-            return [status_of(trial, trial.experiment(name))]
-        return [status_of(trial, known) for known in trial.log.state.experiments.values()]
-
-
 def look_at(
     ledger: Path, name: str | None, *, actor: str, number: int | None = None
 ) -> tuple[Look, str]:
@@ -296,7 +259,7 @@ def settle_cost(
     """
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
-        shown = _entry(trial, seq)
+        shown = entry_of(trial, seq)
         if not isinstance(shown.event, AttemptEnd) or shown.event.experiment != known.name:
             raise RefusedError(
                 "only the end of an attempt has a cost to settle",
@@ -327,7 +290,7 @@ def invalidate_outcome(
     """
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
-        shown = _entry(trial, seq)
+        shown = entry_of(trial, seq)
         if not isinstance(shown.event, Decision) or shown.event.experiment != known.name:
             raise RefusedError(
                 "only an outcome can be invalidated",
@@ -345,103 +308,3 @@ def invalidate_outcome(
         )
         trial.append(event)
         return Receipted(event, trial.keep_receipt("invalidate"))
-
-
-def _entry(trial: Trial, seq: int) -> Shown:
-    if not 0 <= seq < trial.log.state.size:
-        raise RefusedError(
-            "the ledger has no such entry",
-            where=f"entry {seq}",
-            expected=f"0 to {trial.log.state.size - 1}",
-            found=str(seq),
-            todo="ledger log",
-        )
-    for entry, event in trial.log.read(seq, seq + 1):
-        return Shown(seq, entry.leaf().hex(), entry.data, event)
-    raise AssertionError("an entry below the size exists")
-
-
-def show_event(ledger: Path, seq: int) -> Shown:
-    """Returns one entry."""
-    with open_trial(ledger, read_only=True, rehash=False) as trial:
-        return _entry(trial, seq)
-
-
-def registered_protocol(ledger: Path, name: str | None) -> bytes:
-    """Returns the protocol's bytes in force."""
-    with open_trial(ledger, read_only=True, rehash=False) as trial:
-        return trial.blobs.get(trial.experiment(name).protocol)
-
-
-def read_log(ledger: Path, *, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-    """Yields stored entries, exactly their bytes; checks nothing."""
-    store = open_store(ledger.absolute(), read_only=True)
-    try:
-        yield from store.read(start, stop)
-    finally:
-        store.close()
-
-
-def replay_ledger(
-    ledger: Path, *, against: Sequence[str] = (), with_numbers: bool = True, with_files: bool = True
-) -> ReplayReport:
-    """Verifies a ledger without writing anything.
-
-    Args:
-        ledger: The ledger's file.
-        against: Receipt lines, or names of files that hold one.
-        with_numbers: Whether looks and results are computed again.
-        with_files: Whether registered files and blobs are compared.
-
-    Raises:
-        StoreError: The ledger can't be read at all.
-        RefusedError: A receipt isn't one.
-    """
-    claims = [_claim(text) for text in against]
-    path = ledger.absolute()
-    store = open_store(path, read_only=True)
-    try:
-        reader = Reader(path, store)
-        return replay(
-            store,
-            plan_of=reader.read_columns,
-            claims=claims,
-            numbers=(lambda cases: recompute(reader, cases)) if with_numbers else None,
-            files=(lambda state: file_findings(reader, state)) if with_files else None,
-        )
-    finally:
-        store.close()
-
-
-def _claim(text: str) -> Claim:
-    path = Path(text)
-    is_file = len(text) < 4096 and "\n" not in text and path.is_file()
-    receipt = parse_receipt(path.read_text(encoding="utf-8") if is_file else text)
-    source = f"receipt in {path.name}" if is_file else "receipt given by you"
-    return Claim(receipt.ledger, receipt.size, receipt.root, source)
-
-
-def export_ledger(ledger: Path, target: Path) -> Copied:
-    """Copies a ledger with its blobs into a new file; the target's suffix picks the store.
-
-    Raises:
-        IntegrityError: The ledger contradicts itself.
-        StoreError: The target exists, or a medium failed.
-    """
-    store = open_store(ledger.absolute(), read_only=True)
-    try:
-        copy_ledger(store, target.absolute(), blobs=blob_store(ledger.absolute()))
-    finally:
-        store.close()
-    with open_trial(target, read_only=True) as trial:
-        return Copied(trial.log.state.size, trial.receipt())
-
-
-def import_ledger(source: Path, ledger: Path) -> Copied:
-    """Takes over a whole ledger from a file of either store.
-
-    Raises:
-        IntegrityError: The source contradicts itself.
-        StoreError: The target exists, or a medium failed.
-    """
-    return export_ledger(source, ledger)

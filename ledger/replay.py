@@ -13,8 +13,6 @@ Levels:
 
 Rules:
 - Nothing is written; every finding is reported, up to a limit that is said.
-- `record` is the first that holds of corrupt, forked, rolled_back, torn, numbers_differ,
-  files_differ, newer, intact. A broken rule is corrupt.
 - `anchored` counts only what the caller brings from elsewhere.
 - A level that couldn't be checked is skipped and says so.
 """
@@ -23,7 +21,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -31,6 +28,15 @@ from .canonical import decode_event, event_id
 from .entry import FIRST_PREV, Entry, parse_entry
 from .errors import LedgerError
 from .events import Event, Look, Result
+from .findings import (
+    LEVELS,
+    Claim,
+    Finding,
+    Level,
+    NumbersCase,
+    ReplayReport,
+    record_word,
+)
 from .fold import apply
 from .log import LogStore, basis_of, reference_of
 from .merkle import CompactRange, leaf_hash
@@ -46,58 +52,7 @@ __all__ = (
     "replay",
 )
 
-Level: TypeAlias = Literal["bytes", "rules", "numbers", "files", "anchors"]
-LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
 FINDINGS_MAX = 1000
-_WRONG_NUMBERS = ("number_differs", "not_recomputable")
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that replay has to say, with its place."""
-
-    level: Level
-    code: str
-    seq: int | None
-    where: str
-    expected: str
-    found: str
-
-
-class Claim(NamedTuple):
-    """A head that the caller brings from outside the ledger."""
-
-    ledger: str
-    size: int
-    root: bytes
-    source: str
-
-
-class NumbersCase(NamedTuple):
-    """A look or result to recompute: the event and the experiment as it was just before it."""
-
-    seq: int
-    event: Look | Result
-    known: Experiment
-
-
-class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything one replay found."""
-
-    record: str
-    anchored: Literal["no", "part", "yes"]
-    anchored_by: tuple[str, ...]
-    covered: int
-    ledger: str
-    size: int
-    root: str
-    levels: dict[str, str]
-    skipped: dict[str, str]
-    verdicts: dict[str, str]
-    findings: tuple[Finding, ...]
-    more_findings: int
-    recomputed: int
-    time_steps_back: tuple[int, ...]
-    recoveries: int
 
 
 class _Walk:
@@ -360,7 +315,7 @@ def _report(walk: _Walk) -> ReplayReport:
         walk.skipped["anchors"] = "nothing from outside this ledger was given"
     bad = {finding.level for finding in walk.findings}
     return ReplayReport(
-        record=_word(walk, word),
+        record=record_word(walk.findings, word),
         anchored="no" if not covered or word else "yes" if covered == size else "part",
         anchored_by=tuple(sources) if not word else (),
         covered=covered if not word else 0,
@@ -390,26 +345,3 @@ def _claim(walk: _Walk, code: str, claim: Claim, expected: str, found: str) -> N
 
 def _without_verdict(known: Experiment) -> str:
     return "withdrawn" if known.withdrawn_seq is not None else "open"
-
-
-def _word(walk: _Walk, claimed: str) -> str:
-    """Returns the first word that holds."""
-    codes = {finding.code for finding in walk.findings}
-    levels = {finding.level for finding in walk.findings}
-    corrupt = any(
-        f.level in ("bytes", "rules") and f.code not in ("torn", "unknown_kind")
-        for f in walk.findings
-    )
-    for word, holds in (
-        ("corrupt", corrupt),
-        ("forked", claimed == "forked"),
-        ("rolled_back", claimed == "rolled_back"),
-        ("torn", "torn" in codes),
-        ("numbers_differ", any(f.code in _WRONG_NUMBERS for f in walk.findings)),
-        # Numbers that lack a blob aren't wrong: the blob is.
-        ("files_differ", "files" in levels or "numbers" in levels),
-        ("newer", "unknown_kind" in codes),
-    ):
-        if holds:
-            return word
-    return "intact"

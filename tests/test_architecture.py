@@ -37,7 +37,7 @@ LAYERS = {
         "engine",
         "ledger.errors",
         "ledger.events",
-        "ledger.replay",
+        "ledger.findings",
         "examples.demo",
         "schemas",
     ),

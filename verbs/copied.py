@@ -10,7 +10,7 @@ from .output import Output, label
 from .text_numbers import quantity
 
 if TYPE_CHECKING:
-    from fairtrial.engine.session import Copied
+    from fairtrial.engine.inspecting import Copied
 
 __all__ = ("print_copied",)
 

@@ -19,20 +19,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairtrial.engine.freezing import Design
-from fairtrial.engine.session import (
-    Registered,
-    read_log,
-    register_protocol,
-    replay_ledger,
-    result_of,
-    run,
-)
+from fairtrial.engine.inspecting import read_log, replay_ledger
+from fairtrial.engine.session import Registered, register_protocol, result_of, run
 from fairtrial.engine.story import read_stories
 from fairtrial.engine.tampering import Outcome, change_score, first_success, rewrite
 from fairtrial.examples.demo import FILES
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Decision
-from fairtrial.ledger.replay import ReplayReport
+from fairtrial.ledger.findings import ReplayReport
 
 __all__ = ("EXPERIMENTS", "Demo", "Experiment", "Proof", "Shown", "prepare")
 

@@ -27,6 +27,6 @@ def command(out: Output, target: Path, ledger: Path) -> None:
 
     Every entry, its leaf and the root stay the same. A file that exists is never overwritten.
     """
-    from fairtrial.engine.session import export_ledger
+    from fairtrial.engine.inspecting import export_ledger
 
     print_copied(out, export_ledger(ledger, target), source=ledger, target=target)

@@ -27,6 +27,6 @@ def command(out: Output, source: Path, ledger: Path) -> None:
 
     The new ledger must not exist yet. To continue both would fork them: keep one.
     """
-    from fairtrial.engine.session import import_ledger
+    from fairtrial.engine.inspecting import import_ledger
 
     print_copied(out, import_ledger(source, ledger), source=source, target=ledger)

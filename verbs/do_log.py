@@ -39,7 +39,7 @@ def command(
 
     With --json each line is the entry exactly as it is stored, byte for byte.
     """
-    from fairtrial.engine.session import read_log
+    from fairtrial.engine.inspecting import read_log
 
     from .text_log import entry_line, read_entry
 

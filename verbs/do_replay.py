@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairtrial.engine.story import Story
-    from fairtrial.ledger.replay import ReplayReport
+    from fairtrial.ledger.findings import ReplayReport
 
 __all__ = ("command",)
 
@@ -58,7 +58,7 @@ def command(
     is in the text, and --require asks for it. 11 torn, 12 corrupt, 13 forked, 14 rolled back, 15
     numbers differ, 16 files differ, 17 newer than this tool.
     """
-    from fairtrial.engine.session import replay_ledger
+    from fairtrial.engine.inspecting import replay_ledger
     from fairtrial.engine.story import read_stories
 
     from .text_replay import record_line, replay_text

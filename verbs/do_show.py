@@ -58,7 +58,7 @@ def _protocol_place(words: tuple[str, ...], ledger: Path) -> tuple[Path, str | N
 
 
 def _print_entry(out: Output, ledger: Path, seq: int) -> None:
-    from fairtrial.engine.session import show_event
+    from fairtrial.engine.inspecting import show_event
 
     from .text_log import entry_page, read_entry
 
@@ -70,7 +70,7 @@ def _print_entry(out: Output, ledger: Path, seq: int) -> None:
 
 
 def _print_protocol(out: Output, ledger: Path, experiment: str | None) -> None:
-    from fairtrial.engine.session import registered_protocol
+    from fairtrial.engine.inspecting import registered_protocol
 
     data = registered_protocol(ledger, experiment)
     if out.as_json:

@@ -26,7 +26,7 @@ def command(out: Output, experiment: str | None, ledger: Path) -> None:
     withdrawn. Without EXPERIMENT all experiments of the ledger are shown; with several, JSON has
     them under `experiments`.
     """
-    from fairtrial.engine.session import status
+    from fairtrial.engine.inspecting import status
 
     from .text_status import status_text
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairtrial.ledger.replay import Finding, ReplayReport
+from fairtrial.ledger.findings import Finding, ReplayReport
 
 from .demo import Proof, Shown
 from .output import label

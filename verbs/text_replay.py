@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from fairtrial.engine.story import Change, Story
 from fairtrial.ledger.events import Result
-from fairtrial.ledger.replay import Finding, ReplayReport
+from fairtrial.ledger.findings import Finding, ReplayReport
 
 from .output import label
 from .text_numbers import clip, count, difference, interval, quantity

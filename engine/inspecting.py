@@ -1,0 +1,170 @@
+"""The facade's reading half: status, entries, replay, copies of a ledger.
+
+Leaves acts that append to `session.py`.
+
+Rules:
+- Nothing is created or written beside the ledger that is read.
+- What only some of these acts need is imported by those: reading a log loads no numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.events import Event
+from fairtrial.ledger.findings import Claim, ReplayReport
+from fairtrial.ledger.opening import blob_store, open_store
+from fairtrial.ledger.replay import replay
+from fairtrial.ledger.transfer import copy_ledger
+
+from .file_findings import file_findings
+from .status import Status, status_of
+from .trial import Reader, Trial, open_trial, parse_receipt
+
+__all__ = (
+    "Copied",
+    "Shown",
+    "entry_of",
+    "export_ledger",
+    "import_ledger",
+    "read_log",
+    "registered_protocol",
+    "replay_ledger",
+    "show_event",
+    "status",
+)
+
+
+class Copied(NamedTuple):
+    """A copy of a ledger: its size and receipt, equal to those of what was copied."""
+
+    size: int
+    receipt: str
+
+
+class Shown(NamedTuple):
+    """One entry with what it says."""
+
+    seq: int
+    leaf: str
+    entry: bytes
+    event: Event
+
+
+def status(ledger: Path, name: str | None = None) -> list[Status]:
+    """Returns the status of one experiment, or of all."""
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        if name is not None or len(trial.log.state.experiments) == 1:
+            return [status_of(trial, trial.experiment(name))]
+        return [status_of(trial, known) for known in trial.log.state.experiments.values()]
+
+
+def entry_of(trial: Trial, seq: int) -> Shown:
+    """Returns one entry of an open ledger.
+
+    Raises:
+        RefusedError: There is no such entry.
+    """
+    if not 0 <= seq < trial.log.state.size:
+        raise RefusedError(
+            "the ledger has no such entry",
+            where=f"entry {seq}",
+            expected=f"0 to {trial.log.state.size - 1}",
+            found=str(seq),
+            todo="ledger log",
+        )
+    for entry, event in trial.log.read(seq, seq + 1):
+        return Shown(seq, entry.leaf().hex(), entry.data, event)
+    raise AssertionError("an entry below the size exists")
+
+
+def show_event(ledger: Path, seq: int) -> Shown:
+    """Returns one entry."""
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        return entry_of(trial, seq)
+
+
+def registered_protocol(ledger: Path, name: str | None) -> bytes:
+    """Returns the protocol's bytes in force."""
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        return trial.blobs.get(trial.experiment(name).protocol)
+
+
+def read_log(ledger: Path, *, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Yields stored entries, exactly their bytes; checks nothing."""
+    store = open_store(ledger.absolute(), read_only=True)
+    try:
+        yield from store.read(start, stop)
+    finally:
+        store.close()
+
+
+def replay_ledger(
+    ledger: Path, *, against: Sequence[str] = (), with_numbers: bool = True, with_files: bool = True
+) -> ReplayReport:
+    """Verifies a ledger without writing anything.
+
+    Args:
+        ledger: The ledger's file.
+        against: Receipt lines, or names of files that hold one.
+        with_numbers: Whether looks and results are computed again.
+        with_files: Whether registered files and blobs are compared.
+
+    Raises:
+        StoreError: The ledger can't be read at all.
+        RefusedError: A receipt isn't one.
+    """
+    # The numbers load numpy and scipy, which no other reading act needs.
+    from .concluding import recompute
+
+    claims = [_claim(text) for text in against]
+    path = ledger.absolute()
+    store = open_store(path, read_only=True)
+    try:
+        reader = Reader(path, store)
+        return replay(
+            store,
+            plan_of=reader.read_columns,
+            claims=claims,
+            numbers=(lambda cases: recompute(reader, cases)) if with_numbers else None,
+            files=(lambda state: file_findings(reader, state)) if with_files else None,
+        )
+    finally:
+        store.close()
+
+
+def _claim(text: str) -> Claim:
+    path = Path(text)
+    is_file = len(text) < 4096 and "\n" not in text and path.is_file()
+    receipt = parse_receipt(path.read_text(encoding="utf-8") if is_file else text)
+    source = f"receipt in {path.name}" if is_file else "receipt given by you"
+    return Claim(receipt.ledger, receipt.size, receipt.root, source)
+
+
+def export_ledger(ledger: Path, target: Path) -> Copied:
+    """Copies a ledger with its blobs into a new file; the target's suffix picks the store.
+
+    Raises:
+        IntegrityError: The ledger contradicts itself.
+        StoreError: The target exists, or a medium failed.
+    """
+    store = open_store(ledger.absolute(), read_only=True)
+    try:
+        copy_ledger(store, target.absolute(), blobs=blob_store(ledger.absolute()))
+    finally:
+        store.close()
+    with open_trial(target, read_only=True) as trial:
+        return Copied(trial.log.state.size, trial.receipt())
+
+
+def import_ledger(source: Path, ledger: Path) -> Copied:
+    """Takes over a whole ledger from a file of either store.
+
+    Raises:
+        IntegrityError: The source contradicts itself.
+        StoreError: The target exists, or a medium failed.
+    """
+    return export_ledger(source, ledger)

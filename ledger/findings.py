@@ -1,0 +1,107 @@
+"""What a replay can say: findings, the heads it is given, and the one word for all of it.
+
+Leaves finding them to `replay.py`.
+
+Rules:
+- `record` is the first that holds of corrupt, forked, rolled_back, torn, numbers_differ,
+  files_differ, newer, intact. A broken rule is corrupt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from .events import Look, Result
+from .state import Experiment
+
+__all__ = (
+    "LEVELS",
+    "Claim",
+    "Finding",
+    "Level",
+    "NumbersCase",
+    "ReplayReport",
+    "record_word",
+)
+
+Level: TypeAlias = Literal["bytes", "rules", "numbers", "files", "anchors"]
+LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
+_WRONG_NUMBERS = ("number_differs", "not_recomputable")
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that replay has to say, with its place."""
+
+    level: Level
+    code: str
+    seq: int | None
+    where: str
+    expected: str
+    found: str
+
+
+class Claim(NamedTuple):
+    """A head that the caller brings from outside the ledger."""
+
+    ledger: str
+    size: int
+    root: bytes
+    source: str
+
+
+class NumbersCase(NamedTuple):
+    """A look or result to recompute: the event and the experiment as it was just before it."""
+
+    seq: int
+    event: Look | Result
+    known: Experiment
+
+
+class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one replay found."""
+
+    record: str
+    anchored: Literal["no", "part", "yes"]
+    anchored_by: tuple[str, ...]
+    covered: int
+    ledger: str
+    size: int
+    root: str
+    levels: dict[str, str]
+    skipped: dict[str, str]
+    verdicts: dict[str, str]
+    findings: tuple[Finding, ...]
+    more_findings: int
+    recomputed: int
+    time_steps_back: tuple[int, ...]
+    recoveries: int
+
+
+def record_word(findings: Sequence[Finding], claimed: str) -> str:
+    """Returns the first word that holds.
+
+    Args:
+        findings: All findings.
+        claimed: `forked` or `rolled_back` when a head from outside says so, else "".
+    """
+    codes = {finding.code for finding in findings}
+    levels = {finding.level for finding in findings}
+    corrupt = any(
+        f.level in ("bytes", "rules") and f.code not in ("torn", "unknown_kind") for f in findings
+    )
+    for word, holds in (
+        ("corrupt", corrupt),
+        ("forked", claimed == "forked"),
+        ("rolled_back", claimed == "rolled_back"),
+        ("torn", "torn" in codes),
+        ("numbers_differ", any(f.code in _WRONG_NUMBERS for f in findings)),
+        # Numbers that lack a blob aren't wrong: the blob is.
+        ("files_differ", "files" in levels or "numbers" in levels),
+        ("newer", "unknown_kind" in codes),
+    ):
+        if holds:
+            return word
+    return "intact"
