@@ -36,9 +36,11 @@ class Blobs(Protocol):
 
     def put(self, data: bytes) -> Blob:
         """Keeps bytes and returns their reference; durable when it returns."""
+        ...
 
     def put_many(self, contents: Sequence[bytes]) -> list[Blob]:
         """Keeps several contents at once, in fewer steps; references in the same order."""
+        ...
 
     def get(self, blob: Blob) -> bytes:
         """Returns the bytes of a reference, checked against all of it.
@@ -47,18 +49,23 @@ class Blobs(Protocol):
             IntegrityError: The bytes differ from the reference.
             StoreError: The blob is missing.
         """
+        ...
 
     def has(self, blob: Blob) -> bool:
         """Returns whether a blob of this name and size is there; reads no content."""
+        ...
 
     def path_of(self, blob: Blob) -> Path | None:
         """Returns the file that holds a blob, alone or with others; None: no file does."""
+        ...
 
     def missing(self, blobs: Iterable[Blob]) -> list[Blob]:
         """Returns those that are not there."""
+        ...
 
     def contents(self) -> Iterator[bytes]:
         """Yields the content of every blob, checked against its name."""
+        ...
 
 
 class _Packed(NamedTuple):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -104,7 +104,7 @@ class JsonlStore:
             return self._slots.find(file, slot)
 
     @contextmanager
-    def writer(self, *, timeout_seconds: float = 30.0) -> Iterator[JsonlWriter]:
+    def writer(self, *, timeout_seconds: float = 30.0) -> Generator[JsonlWriter]:
         """Takes the append lock for as long as the block runs.
 
         Raises:
@@ -174,7 +174,7 @@ class JsonlStore:
                 yield line
 
     @contextmanager
-    def _opened(self, buffer_bytes: int = -1) -> Iterator[BinaryIO]:
+    def _opened(self, buffer_bytes: int = -1) -> Generator[BinaryIO]:
         if self._closed:
             raise StoreError("the store is closed", where=str(self._path), todo="open it again")
         try:
@@ -187,7 +187,7 @@ class JsonlStore:
             yield file
 
     @contextmanager
-    def _locked(self, timeout_seconds: float) -> Iterator[_Handles]:
+    def _locked(self, timeout_seconds: float) -> Generator[_Handles]:
         """Holds the append lock and yields the opened file, its end known."""
         if self._read_only or self._failed:
             why = "an earlier write failed" if self._failed else "it was opened for reading only"
@@ -272,7 +272,7 @@ class JsonlWriter:
 
 
 @contextmanager
-def _opened_for_append(path: Path) -> Iterator[int]:
+def _opened_for_append(path: Path) -> Generator[int]:
     check_one_name(path, path.lstat())
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)

@@ -17,7 +17,7 @@ import random
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,7 +99,7 @@ def why_not_written(status: os.stat_result) -> str:
 
 
 @contextmanager
-def file_lock(path: Path, *, timeout_seconds: float, what: str) -> Iterator[None]:
+def file_lock(path: Path, *, timeout_seconds: float, what: str) -> Generator[None]:
     """Holds the lock on a side file for as long as the block runs.
 
     Args:

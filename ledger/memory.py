@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,7 +68,7 @@ class MemoryStore:
         return None if seq is None else entries[seq]
 
     @contextmanager
-    def writer(self, *, timeout_seconds: float = 30.0) -> Iterator[MemoryWriter]:
+    def writer(self, *, timeout_seconds: float = 30.0) -> Generator[MemoryWriter]:
         """Takes the append lock for as long as the block runs.
 
         Raises:

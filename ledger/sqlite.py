@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -112,7 +112,7 @@ class SqliteStore:
         return rows[0][0] if rows else None
 
     @contextmanager
-    def writer(self, *, timeout_seconds: float = 30.0) -> Iterator[SqliteWriter]:
+    def writer(self, *, timeout_seconds: float = 30.0) -> Generator[SqliteWriter]:
         """Takes the append lock for as long as the block runs.
 
         Raises:

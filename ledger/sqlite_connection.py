@@ -36,7 +36,7 @@ _BUSY_SECONDS = 30.0
 _OLDEST = (3, 31)
 # trusted_schema=OFF isn't among them: with it, SQLite 3.40 refuses json_extract in our own columns.
 # We register no function that a hostile schema could call, and `check` compares the schema as text.
-_PRAGMAS = {
+_PRAGMAS: dict[str, tuple[str, ...]] = {
     "ro": ("cell_size_check=ON", "query_only=ON"),
     "rw": (
         "cell_size_check=ON",

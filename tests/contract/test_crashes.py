@@ -55,14 +55,14 @@ def _checked(disk: Medium) -> list[bytes]:
 def test_processes_append_one_chain(disk: Medium) -> None:
     """Four processes, one entry a lock: no error, no gap, each entry where its ack says."""
     _create(disk)
-    processes = [_start(disk, number, 40, 1, 0) for number in range(4)]
+    processes = [_start(disk, number, 100, 1, 0) for number in range(4)]
     acked: list[int] = []
     for process in processes:
         output, errors = process.communicate()
         assert ("", 0) == (errors, process.returncode)
         acked += [int(line.split()[0]) for line in output.splitlines()]
-    assert list(range(160)) == sorted(acked)
-    assert 160 == len(_checked(disk))
+    assert list(range(400)) == sorted(acked)
+    assert 400 == len(_checked(disk))
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -130,8 +131,9 @@ def test_find_looks_up_the_four_members_of_a_slot(medium: Medium) -> None:
 def test_writer_gives_up_what_was_not_written(medium: Medium) -> None:
     """An exception inside the block frees the lock and leaves what was written before it."""
     store = medium.open()
+    entries: list[bytes] = []
     with pytest.raises(ZeroDivisionError), store.writer() as writer:  # noqa: PT012 - the block is the point
-        entries = write(writer, 2)
+        entries += write(writer, 2)
         raise ZeroDivisionError
     entries += append(store, 1)
     assert entries == list(store.read())
@@ -204,9 +206,10 @@ def test_taken_slot_is_refused_whole(medium: Medium) -> None:
         pytest.param(lambda data: b"", id="empty"),
     ],
 )
-def test_bytes_that_are_no_entry_are_refused(medium: Medium, spoil: object) -> None:
+def test_bytes_that_are_no_entry_are_refused(
+    medium: Medium, spoil: Callable[[bytes], bytes]
+) -> None:
     """What would not be one line of JSON with an entry's header never reaches the medium."""
-    assert callable(spoil)
     store = medium.open()
     data = spoil(entry(decision(1), Tail(0, FIRST_PREV)))
     with pytest.raises(IntegrityError), store.writer() as writer:

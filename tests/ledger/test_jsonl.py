@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tracemalloc
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,9 @@ def test_search_tells_slots_apart_that_look_alike(path: Path) -> None:
     store = JsonlStore.create(path)
     opened = Open(format="f", tool="t", schemas="0" * 64, origin="o")
     entries = append(store, opened, *(decision(n) for n in range(1, 2_500)))
-    for position in (1, 11, 111, 1_111, 2_499):
+    ends = list(accumulate(len(data) + 1 for data in entries))
+    across = next(n for n, end in enumerate(ends) if end > 1 << 20)
+    for position in (1, 11, 111, 1_111, across - 1, across, across + 1, 2_499):
         found = JsonlStore(path).find("exp-1", position, "decision", 0)
         assert entries[position] == found
     assert entries[0] == JsonlStore(path).find("", 0, "open", 0)

@@ -170,10 +170,13 @@ def test_accidents_are_refused_by_triggers(filled: Path, statement: str) -> None
 )
 @pytest.mark.parametrize("verb", ["INSERT", "INSERT OR REPLACE"])
 def test_row_of_another_program_must_follow(
-    filled: Path, change: object, message: str | None, verb: str, opened: Opener
+    filled: Path,
+    change: Callable[[bytes, Tail], bytes],
+    message: str | None,
+    verb: str,
+    opened: Opener,
 ) -> None:
     """A row that another program inserts must stand on the chain and in a free slot."""
-    assert callable(change)
     store = opened(filled)
     tail = store.tail()
     data = change(entry(decision(6), tail), tail)
