@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from .events import Look, Result
+from .events import Anchor, Key, Look, Open, Result, Sign
 from .state import Experiment
 
 __all__ = (
@@ -24,6 +24,7 @@ __all__ = (
     "Level",
     "NumbersCase",
     "ReplayReport",
+    "SignedCase",
     "record_word",
 )
 
@@ -44,12 +45,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(NamedTuple):
-    """A head that the caller brings from outside the ledger."""
+    """A head of a ledger that something vouches for.
+
+    `level` is receipt, checkpoint, witness or timestamp, by what vouches; or self_signed, which is
+    the ledger's own word.
+    """
 
     ledger: str
     size: int
     root: bytes
     source: str
+    level: str = "receipt"
 
 
 class NumbersCase(NamedTuple):
@@ -60,8 +66,19 @@ class NumbersCase(NamedTuple):
     known: Experiment
 
 
+class SignedCase(NamedTuple):
+    """An event that is signed, or that signatures depend on, with its place."""
+
+    seq: int
+    event: Open | Key | Anchor | Sign
+
+
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything one replay found."""
+    """Everything one replay found.
+
+    `covered` and `anchored` count what is more than the ledger's own word; `vouched` says how far
+    each level covers. `content` is the size without the anchors at the end, which say nothing new.
+    """
 
     record: str
     anchored: Literal["no", "part", "yes"]
@@ -78,6 +95,9 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     recomputed: int
     time_steps_back: tuple[int, ...]
     recoveries: int
+    vouched: dict[str, int]
+    self_signed: int
+    content: int
 
 
 def record_word(findings: Sequence[Finding], claimed: str) -> str:
@@ -85,7 +105,7 @@ def record_word(findings: Sequence[Finding], claimed: str) -> str:
 
     Args:
         findings: All findings.
-        claimed: `forked` or `rolled_back` when a head from outside says so, else "".
+        claimed: `forked` or `rolled_back` when a head that someone vouches for says so, else "".
     """
     codes = {finding.code for finding in findings}
     levels = {finding.level for finding in findings}

@@ -20,14 +20,16 @@ Rules:
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from .canonical import decode_event, event_id
+from .claims import SELF_SIGNED, judge, outside
 from .entry import FIRST_PREV, Entry, parse_entry
 from .errors import LedgerError
-from .events import Event, Look, Result
+from .events import Anchor, Event, Key, Look, Open, Result, Sign
 from .findings import (
     LEVELS,
     Claim,
@@ -35,6 +37,7 @@ from .findings import (
     Level,
     NumbersCase,
     ReplayReport,
+    SignedCase,
     record_word,
 )
 from .fold import apply
@@ -55,10 +58,16 @@ __all__ = (
 FINDINGS_MAX = 1000
 
 
+# Checks signatures; returns what is wrong with them and the heads that they vouch for.
+Voucher: TypeAlias = Callable[[str, Sequence[SignedCase]], Iterable[Finding | Claim]]
+# Findings that say that another ledger was brought in the place of the one that was meant.
+_OTHER = ("other_origin", "other_key")
+
+
 class _Walk:
     """The running state of one replay."""
 
-    def __init__(self, plan_of: PlanReader, claims: Sequence[Claim]) -> None:
+    def __init__(self, plan_of: PlanReader, sizes: Iterable[int]) -> None:
         self.plan_of = plan_of
         self.state, self.tree, self.prev = State(), CompactRange(), FIRST_PREV
         self.findings: list[Finding] = []
@@ -67,8 +76,9 @@ class _Walk:
         self.cases: list[NumbersCase] = []
         self.roots_due: dict[int, list[tuple[int, str]]] = {}
         self.leaves_due: dict[int, list[tuple[int, str]]] = {}
-        self.claims = sorted(claims, key=lambda claim: claim.size)
+        self.sizes = sorted(set(sizes))
         self.claim_roots: dict[int, bytes] = {}
+        self.signed: list[SignedCase] = []
         self.time = ""
         self.steps_back: list[int] = []
         self.recoveries = 0
@@ -98,6 +108,8 @@ def replay(
     *,
     plan_of: PlanReader,
     claims: Sequence[Claim] = (),
+    sizes: Iterable[int] = (),
+    vouch: Voucher | None = None,
     numbers: Callable[[Sequence[NumbersCase]], Iterator[Finding]] | None = None,
     files: Callable[[State], Iterator[Finding]] | None = None,
 ) -> ReplayReport:
@@ -107,13 +119,16 @@ def replay(
         store: The ledger, opened for reading.
         plan_of: Reads plan blobs; without them the rules level is skipped.
         claims: Heads from outside the ledger.
+        sizes: Sizes of further heads that `vouch` may return.
+        vouch: Checks the ledger's signatures, and returns the heads that are vouched for; it is
+            given the ledger's id. None: signatures aren't checked.
         numbers: Recomputes looks and results; None skips that level.
         files: Compares files and blobs with their digests; None skips that level.
 
     Raises:
         StoreError: The ledger can't be read at all.
     """
-    walk = _Walk(plan_of, claims)
+    walk = _Walk(plan_of, {*sizes, *(claim.size for claim in claims)})
     for found in store.check():
         walk.find("bytes", found.code, found.seq, found.where, found.expected, found.found)
     _walk_entries(walk, store)
@@ -130,6 +145,7 @@ def replay(
             f"{torn.length} bytes after the last whole entry",
         )
     _check_pointers(walk, store)
+    vouched = _vouched(walk, claims, vouch)
     if numbers is None:
         walk.skipped["numbers"] = "not asked for"
     elif any(f.level in ("bytes", "rules") for f in walk.findings) or "rules" in walk.skipped:
@@ -140,16 +156,23 @@ def replay(
         walk.skipped["files"] = "not asked for"
     else:
         _take(walk, files(walk.state))
-    return _report(walk)
+    return _report(walk, vouched)
 
 
-def _take(walk: _Walk, findings: Iterator[Finding]) -> None:
+def _take(walk: _Walk, findings: Iterable[Finding]) -> None:
     for one in findings:
         walk.find(one.level, one.code, one.seq, one.where, one.expected, one.found)
 
 
+def _vouched(walk: _Walk, claims: Sequence[Claim], vouch: Voucher | None) -> list[Claim]:
+    """Returns all claims; what else the signatures say becomes findings."""
+    found = list(vouch(walk.ledger, walk.signed)) if vouch is not None else []
+    _take(walk, (one for one in found if isinstance(one, Finding)))
+    return [*claims, *(one for one in found if isinstance(one, Claim))]
+
+
 def _walk_entries(walk: _Walk, store: LogStore) -> None:
-    wanted = [claim.size for claim in walk.claims]
+    wanted = list(walk.sizes)
     try:
         for seq, data in enumerate(store.read()):
             _walk_one(walk, seq, data)
@@ -205,6 +228,8 @@ def _fold(walk: _Walk, seq: int, entry: Entry) -> None:
         return
     if event.experiment == "" and entry.event.startswith(b'{"kind":"recover/'):
         walk.recoveries += 1
+    if isinstance(event, (Open, Key, Anchor, Sign)):
+        walk.signed.append(SignedCase(seq, event))
     _note_pointers(walk, seq, event)
     if walk.rules_stopped or entry.seq != seq:
         walk.rules_stopped = True
@@ -255,6 +280,7 @@ def _note_pointers(walk: _Walk, seq: int, event: Event) -> None:
     basis, subject = basis_of(event), reference_of(event)
     if basis is not None:
         if basis.size == walk.tree.size:
+            walk.claim_roots[basis.size] = walk.tree.root()
             if walk.tree.root().hex() != basis.root:
                 _wrong_basis(walk, seq, walk.tree.root().hex(), basis.root)
         else:
@@ -280,6 +306,8 @@ def _check_pointers(walk: _Walk, store: LogStore) -> None:
                     walk.find(
                         "rules", "wrong_reference", user, f"entry {user}", leaf.hex(), expected
                     )
+            if tree.size in walk.roots_due:
+                walk.claim_roots[tree.size] = tree.root()
             for user, root in walk.roots_due.pop(seq + 1, ()):
                 if tree.root().hex() != root or user < seq + 1:
                     _wrong_basis(walk, user, tree.root().hex(), root)
@@ -294,31 +322,21 @@ def _check_pointers(walk: _Walk, store: LogStore) -> None:
             walk.find("rules", "wrong_reference", user, where, f"an entry {subject}", wanted)
 
 
-def _report(walk: _Walk) -> ReplayReport:
+def _report(walk: _Walk, claims: Sequence[Claim]) -> ReplayReport:
     size, root = walk.tree.size, walk.tree.root()
-    covered, sources, word = 0, [], ""
-    for claim in walk.claims:
-        found = walk.claim_roots.get(claim.size)
-        if claim.ledger != walk.ledger:
-            word = "forked"
-            _claim(walk, "other_ledger", claim, claim.ledger, walk.ledger)
-        elif found is None:
-            word = word or "rolled_back"
-            _claim(walk, "rolled_back", claim, f"{claim.size} entries", f"{size} entries")
-        elif found != claim.root:
-            word = "forked"
-            _claim(walk, "forked", claim, claim.root.hex(), found.hex())
-        else:
-            covered = max(covered, claim.size)
-            sources.append(f"{claim.source} (entries 0-{claim.size - 1})")
-    if not walk.claims:
+    judged = judge(claims, ledger=walk.ledger, size=size, roots=walk.claim_roots)
+    _take(walk, judged.findings)
+    other = any(finding.code in _OTHER for finding in walk.findings)
+    word = "forked" if other else judged.word
+    covered = 0 if word else max(outside(judged.covered), default=0)
+    if not judged.findings and not covered and not other:
         walk.skipped["anchors"] = "nothing from outside this ledger was given"
     bad = {finding.level for finding in walk.findings}
     return ReplayReport(
         record=record_word(walk.findings, word),
-        anchored="no" if not covered or word else "yes" if covered == size else "part",
-        anchored_by=tuple(sources) if not word else (),
-        covered=covered if not word else 0,
+        anchored="no" if not covered else "yes" if covered == size else "part",
+        anchored_by=() if word else judged.sources,
+        covered=covered,
         ledger=walk.ledger,
         size=size,
         root=root.hex(),
@@ -336,11 +354,19 @@ def _report(walk: _Walk) -> ReplayReport:
         recomputed=0 if "numbers" in walk.skipped else len(walk.cases),
         time_steps_back=tuple(walk.steps_back[:20]),
         recoveries=walk.recoveries,
+        vouched={} if word else judged.covered,
+        self_signed=judged.covered.get(SELF_SIGNED, 0),
+        content=_content(walk),
     )
 
 
-def _claim(walk: _Walk, code: str, claim: Claim, expected: str, found: str) -> None:
-    walk.find("anchors", code, None, f"{claim.source} at size {claim.size}", expected, found)
+def _content(walk: _Walk) -> int:
+    """Returns the size without the anchors that stand last."""
+    anchors = {case.seq for case in walk.signed if isinstance(case.event, Anchor)}
+    size = walk.tree.size
+    while size and size - 1 in anchors:
+        size -= 1
+    return size
 
 
 def _without_verdict(known: Experiment) -> str:
