@@ -11,7 +11,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -141,7 +141,7 @@ def compare_table(
     frame = frame_of(context)
     ending = endings(context, frame)[0]
     final = finals(frame, ending)[0]
-    warnings = (*warnings_of(frame, ending, final), *_lost_warning(body))
+    warnings = (*warnings_of(frame, ending, final), *_lost_warning(_missing(implied, final)))
     return _report(implied, body, final, tests_beside(frame, final), warnings)
 
 
@@ -254,8 +254,6 @@ def _report(
 ) -> CompareReport:
     table, protocol = implied.table, implied.protocol
     numbers, pairs = final.scales[0], final.pairs
-    control, treatment = arm_names(table)
-    names = {control: table.control, treatment: table.treatment}
     counted = final.endpoint.type == "binary"
     return CompareReport(
         name=table.name,
@@ -273,7 +271,7 @@ def _report(
         paired=numbers.n,
         clusters=numbers.clusters,
         excluded=tuple(implied.plan.units[index] for index in pairs.excluded[:1000].tolist()),
-        missing={names[arm]: dict(counts) for arm, counts in pairs.statuses.items()},
+        missing=_missing(implied, final),
         arms={table.control: numbers.control, table.treatment: numbers.treatment},
         difference=numbers.estimate,
         standard_error=numbers.standard_error,
@@ -302,8 +300,25 @@ def _columns(table: OutcomeTable) -> dict[str, str]:
     return columns
 
 
-def _lost_warning(body: ResultBody) -> Iterator[str]:
-    lost = sum(sum(counts.values()) for counts in body.missing.values())
+def _missing(implied: _Implied, final: Final) -> dict[str, dict[str, int]]:
+    """Returns lost outcomes by arm and status.
+
+    Where the table numbers replicates, not every unit has as many as the one that has most: then
+    a row that isn't there is lost only where its unit is, and units are counted.
+    """
+    table, pairs = implied.table, final.pairs
+    found: dict[str, dict[str, int]] = {}
+    for arm, name in zip(arm_names(table), (table.control, table.treatment), strict=True):
+        counts = dict(pairs.statuses[arm])
+        if max(table.repeats) > 1:
+            counts.pop("replay_miss", None)
+            counts |= {"replay_miss": pairs.lost[arm]} if pairs.lost[arm] else {}
+        found[name] = counts
+    return found
+
+
+def _lost_warning(missing: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    lost = sum(sum(counts.values()) for counts in missing.values())
     if lost:
         yield f"outcomes that are missing or can't be graded: {lost}"
 

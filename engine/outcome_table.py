@@ -116,7 +116,12 @@ def read_outcome_table(
     found = read(table, name, unit_column, arms, value)
     names = _two_arms(found, name, arms, control)
     rows = tuple(row for row in found.rows if row.arm in names)
-    independent = [_INDEPENDENT] if cluster_column is None and cluster != "none" else []
+    repeats = (_repeats(rows, names[0], name), _repeats(rows, names[1], name))
+    notes = list(found.notes)
+    if max(repeats) > 1:
+        notes.append(f"a unit counts with the mean of its replicates, up to {max(repeats)}")
+    if cluster_column is None and cluster != "none":
+        notes.append(_INDEPENDENT)
     return OutcomeTable(
         name=name,
         layout="wide" if is_wide else "long",
@@ -129,10 +134,10 @@ def read_outcome_table(
         value_column=found.value_column,
         cluster_column=cluster_column,
         binary=all(row.value.strip().lower() in _BINARY | _NO_VALUE for row in rows),
-        repeats=(_repeats(rows, names[0], name), _repeats(rows, names[1], name)),
+        repeats=repeats,
         has_status=found.has_status,
         rows=rows,
-        notes=(*found.notes, *independent),
+        notes=tuple(notes),
     )
 
 

@@ -86,7 +86,8 @@ def sentence(protocol: Protocol, code: ReasonCode, facts: Facts) -> str:
     """Returns the reason as a clause in the protocol's words."""
     if protocol.units.cluster is None and code == "few_clusters":
         need = f"a verdict needs at least {facts.guards.min_clusters}"
-        return f"only {facts.n} {facts.unit_noun} have a usable outcome in both arms; {need}"
+        have = f"{unit_noun(protocol)} has" if facts.n == 1 else f"{facts.unit_noun} have"
+        return f"only {facts.n} {have} a usable outcome in both arms; {need}"
     return reason_sentence(code, facts)
 
 

@@ -200,6 +200,8 @@ def test_replicates_count_as_the_mean_of_their_unit() -> None:
     ]
     found = compared(table(["unit", "arm", "replicate", "passed"], *rows))
     assert (40, 40) == (found.planned, found.paired)
+    assert {"old": {}, "new": {}} == found.missing
+    assert "a unit counts with the mean of its replicates, up to 3" in found.notes
     assert found.arms["new"] == pytest.approx((39 * 2 / 3 + 0.5) / 40, abs=0.02)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -457,3 +458,105 @@ def test_arms_that_lose_at_different_rates_are_said(bridge: Any) -> None:
     ).run()
     warnings = first_endpoint(trial)["warnings"]
     assert "the arms lost outcomes at different rates" in warnings
+
+
+COST = (
+    "[{{name: passed, role: primary, type: binary, value: passed, better: higher}}, "
+    "{{name: cost, role: {role}, type: cost, value: usd, better: lower, scale: {scale}, missing: "
+    "{{failed: value, timeout: value, limit: value, ungraded: value}}}}]"
+)
+
+
+def priced(bridge: Any, prices: dict[str, float]) -> Any:
+    """Returns answers in which B is better, at prices that vary by unit."""
+    draw = rated(bridge, {"A": 0.2, "B": 0.8})
+
+    def answers(unit: str, arm: str, replicate: int) -> Any:
+        level = random.Random(f"{arm}/{unit}").uniform(0.5, 1.5)
+        return {**draw(unit, arm, replicate), "cost_nanousd": int(level * prices[arm] * 1e9)}
+
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("price", "verdict", "code"),
+    [(0.5, "adopt", "interval_favours"), (0.85, "inconclusive", "no_saving")],
+)
+def test_declared_saving_is_part_of_the_claim(
+    bridge: Any, price: float, verdict: str, code: str
+) -> None:
+    """The rule holds in both; only the half price is shown to save a fifth."""
+    trial = bridge.trial(
+        bridge.units(60, 5),
+        priced(bridge, {"A": 1.0, "B": price}),
+        endpoints=COST.format(role="secondary", scale="both"),
+        decision="{rule: superiority, margin: 0.0, saving: {endpoint: cost, at_least: 0.2}}",
+    ).run()
+    body = conclude(trial.context)
+    assert (verdict, code) == (body.verdict, body.reason_code)
+    if code == "no_saving":
+        assert "the rule holds, but a saving of 20 % is not shown" == body.reason
+    cost = long_form(trial)["comparisons"][0]["endpoints"][1]
+    assert "log" == cost["log"]["scale"]
+    assert cost["log"]["arms"]["B"] < cost["arms"]["B"]
+
+
+def test_log_scale_compares_ratios(bridge: Any) -> None:
+    """On the log scale the difference is the logarithm of the ratio of geometric means."""
+    endpoints = COST.format(role="primary", scale="log").replace(
+        "{name: passed, role: primary, type: binary, value: passed, better: higher}, ", ""
+    )
+    trial = bridge.trial(
+        bridge.units(60, 5), priced(bridge, {"A": 2.0, "B": 1.0}), endpoints=endpoints
+    ).run()
+    body, found = conclude(trial.context), first_endpoint(trial)
+    assert "adopt" == body.verdict
+    ratio = found["arms"]["B"] / found["arms"]["A"]
+    assert ratio == pytest.approx(0.5, abs=0.05)
+    assert math.log(ratio) == pytest.approx(found["difference"])
+
+
+def test_crossing_stands_when_a_person_stops(bridge: Any) -> None:
+    """What was crossed before isn't undone by whoever ends the run early."""
+    looks = "{at: [0.5, 1.0], icc: 0.05, on_crossing: continue}"
+    trial = bridge.trial(bridge.units(60, 5), rated(bridge, {"A": 0.2, "B": 0.8}), looks=looks)
+    body = conclude(trial.take(1).ended("person").context)
+    assert ("adopt", "person", 1) == (body.verdict, body.stopped_by, body.look)
+
+
+def test_cluster_weighted_estimand_counts_each_cluster_once(bridge: Any) -> None:
+    """The mean of cluster means decides, with G - 1 degrees; the pooled one stands beside it."""
+    rows = [f"u{c:02}-{u:02},c{c:02}" for c in range(20) for u in range(20 if c < 5 else 2)]
+    trial = bridge.trial(
+        "unit,cluster\n" + "\n".join(rows) + "\n",
+        lambda unit, arm, r: bridge.outcome(
+            float(random.Random(f"{unit}{arm}").random() < (0.2 if arm == "A" else 0.7))
+        ),
+        analysis="{estimand: cluster_weighted}",
+    ).run()
+    found = first_endpoint(trial)
+    assert 19.0 == found["df"]
+    assert "cluster_means_t" == found["interval"]["method"]
+    means: dict[str, list[float]] = {}
+    column = trial.context.outcomes.scores["passed"].values
+    for slot in trial.plan.slots():
+        sign = 1.0 if slot.arm == "B" else -1.0
+        means.setdefault(slot.cluster, []).append(2.0 * sign * column[slot.position - 1])
+    expected = sum(sum(each) / len(each) for each in means.values()) / len(means)
+    assert expected == pytest.approx(found["difference"])
+    assert "unit_weighted" in found["tests"]
+
+
+def test_gate_comparison_leads_and_each_has_its_own_verdict(bridge: Any) -> None:
+    """Of three arms one is better and one worse than control: two verdicts, the gate's on top."""
+    driver = "{kind: recorded, file: o.csv, where: {arm: %s}, columns: *}"
+    arms = ", ".join(f"{arm}: {{label: {arm}, driver: {driver % arm}}}" for arm in "ABC")
+    trial = bridge.trial(
+        bridge.units(60, 5),
+        rated(bridge, {"A": 0.5, "B": 0.2, "C": 0.8}),
+        arms=f"{{{arms}}}",
+        decision="{rule: superiority, margin: 0.0, gate: C}",
+    ).run()
+    body = conclude(trial.context)
+    assert "adopt" == body.verdict
+    assert {"B": "reject", "C": "adopt"} == {each.name: each.verdict for each in body.comparisons}
