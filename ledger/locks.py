@@ -18,7 +18,7 @@ import socket
 import stat
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,14 +114,13 @@ def file_lock(path: Path, *, timeout_seconds: float, what: str) -> Generator[Non
     fcntl = _fcntl(path)
     fd = _acquire(fcntl, path, time.monotonic() + timeout_seconds, timeout_seconds)
     try:
-        _announce(fd, what)
+        _announce(fd, path, what)
         yield
     finally:
         # Closing frees the lock; the content goes first, so that no waiter names a holder who left.
-        try:
+        with suppress(OSError):
             os.ftruncate(fd, 0)
-        finally:
-            os.close(fd)
+        os.close(fd)
 
 
 def lock_holder(path: Path) -> LockHolder | None:
@@ -179,15 +178,18 @@ def _is_current(fd: int, path: Path) -> bool:
         return False
 
 
-def _announce(fd: int, what: str) -> None:
+def _announce(fd: int, path: Path, what: str) -> None:
     holder = LockHolder(
         pid=os.getpid(),
         host=socket.gethostname(),
         since=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         what=what,
     )
-    os.ftruncate(fd, 0)
-    write_all(fd, msgspec.json.encode(holder))
+    try:
+        os.ftruncate(fd, 0)
+        write_all(fd, msgspec.json.encode(holder))
+    except OSError as error:
+        raise _no_lock(path, error) from error
 
 
 def _read_holder(fd: int) -> LockHolder:

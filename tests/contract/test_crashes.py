@@ -150,6 +150,42 @@ def test_full_disk_keeps_what_was_acknowledged(disk: Medium, room: int) -> None:
     assert len(entries) + 1 == len(_checked(disk))
 
 
+def _can_trace() -> bool:
+    """Returns whether system calls of a child can be made to fail here."""
+    try:
+        done = subprocess.run(["strace", "-qq", "true"], capture_output=True, check=False)
+    except FileNotFoundError:
+        return False
+    return done.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _can_trace(), reason="needs strace, and the right to use it")
+@pytest.mark.parametrize("failure", ["error=EIO", "signal=KILL"])
+@pytest.mark.parametrize("call", ["fdatasync", "pwrite64", "write", "ftruncate"])
+def test_failing_call_keeps_what_was_acknowledged(
+    disk: Medium, tmp_path: Path, call: str, failure: str
+) -> None:
+    """A call of an append fails, or is its last: acks hold, batches are whole or absent."""
+    known = append(disk.open(), 5)
+    for number, when in enumerate((1, 3, 6), 1):
+        disk.close()
+        words = ["strace", "-f", "-qq", "-o", str(tmp_path / "trace")]
+        words += ["-e", f"trace={call}", "-e", f"inject={call}:{failure}:when={when}"]
+        words += [sys.executable, PROGRAM, str(disk.path), str(number), "6", "3", "400"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if "Traceback" in done.stderr and call != "write":
+            assert "fairtrial.ledger.errors." in done.stderr
+        acked = 3 * done.stdout.count("\n")
+        disk.open().recover(tmp_path / "quarantine")
+        entries = _checked(disk)
+        assert known == entries[: len(known)]
+        fresh = len(entries) - len(known)
+        assert acked <= fresh <= acked + 3
+        assert disk.kind == "jsonl" or fresh % 3 == 0
+        known = entries + append(disk.open(), 1)
+
+
 @pytest.fixture
 def jsonl(tmp_path: Path) -> Medium:
     """A JSON Lines ledger."""
