@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from fairtrial.analysis.verdict import Verdict
 from fairtrial.ledger.events import (
@@ -32,7 +32,7 @@ from fairtrial.ledger.state import AmendNote
 from .arrays import Frame, build_frame
 from .boundaries import Test, discordance_counts, tests_of
 from .claims import combined, crossing_verdict, is_decided, read_together
-from .outcomes import Outcomes, data_digest
+from .outcomes import Measures, Outcomes, data_digest
 from .plan import Plan
 from .readings import Place, Reading, read_test
 from .units import Units
@@ -47,6 +47,7 @@ __all__ = (
     "found_in",
     "frame_of",
     "history_of",
+    "look_numbers",
     "place_of",
     "standing",
 )
@@ -103,19 +104,35 @@ def evaluate_look(context: AnalysisContext, number: int) -> LookBody:
         context: the outcomes up to the look at least, and the looks taken before it.
         number: of the look, from 1.
     """
-    frame, planned = frame_of(context), context.looks[number - 1]
+    planned = context.looks[number - 1]
+    numbers = look_numbers(context, frame_of(context), number)
+    return LookBody(
+        data=digest_of(context, planned.last),
+        last=planned.last,
+        continues=numbers.continues,
+        method=METHOD,
+        units=planned.units,
+        clusters=planned.clusters,
+        comparisons=numbers.comparisons,
+    )
+
+
+class LookNumbers(NamedTuple):
+    """What a look says, and whether the run goes on after it."""
+
+    continues: bool
+    comparisons: tuple[LookComparison, ...]
+
+
+def look_numbers(context: AnalysisContext, frame: Frame, number: int) -> LookNumbers:
+    """Computes the numbers of a look from outcomes that are indexed already."""
     readings = read_together(
         context.protocol,
         tests_of(context.protocol),
         lambda test: read_test(frame, test, place_of(context, test, number)),
     )
-    return LookBody(
-        data=digest_of(context, planned.last),
-        last=planned.last,
+    return LookNumbers(
         continues=_continues(context, number, readings),
-        method=METHOD,
-        units=planned.units,
-        clusters=planned.clusters,
         comparisons=tuple(
             _comparison(comparison, readings)
             for comparison in context.protocol.analysis.comparisons
@@ -130,8 +147,13 @@ def frame_of(context: AnalysisContext) -> Frame:
 
 def digest_of(context: AnalysisContext, last: int) -> str:
     """Returns the digest of the outcomes up to a position."""
-    timed = any(each.value == "duration_seconds" for each in context.protocol.endpoints)
-    return data_digest(context.outcomes, last=last, with_duration=timed)
+    values = {each.value for each in context.protocol.endpoints}
+    measures = Measures(
+        cost=not values.isdisjoint(("usd", "usd_incurred")),
+        tokens="tokens" in values,
+        duration="duration_seconds" in values,
+    )
+    return data_digest(context.outcomes, last=last, measures=measures)
 
 
 def place_of(context: AnalysisContext, test: Test, number: int) -> Place:

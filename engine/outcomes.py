@@ -20,7 +20,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -37,7 +37,7 @@ from fairtrial.ledger.events import (
 from fairtrial.ledger.run_rules import charge_nanousd
 from fairtrial.ledger.slots import STATUSES
 
-__all__ = ("Outcomes", "collect_decisions", "data_digest", "read_outcomes")
+__all__ = ("Measures", "Outcomes", "collect_decisions", "data_digest", "read_outcomes")
 
 if TYPE_CHECKING:
     IntColumn: TypeAlias = array[int]
@@ -147,11 +147,20 @@ def collect_decisions(decisions: Iterable[Decision], slot_count: int) -> Outcome
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-def data_digest(outcomes: Outcomes, *, last: int, with_duration: bool) -> str:
+class Measures(NamedTuple):
+    """Which measured values an endpoint uses, and so which of them belong to the data."""
+
+    cost: bool = False
+    tokens: bool = False
+    duration: bool = False
+
+
+def data_digest(outcomes: Outcomes, *, last: int, measures: Measures) -> str:
     """Returns the SHA-256 over the settled slots up to a position, in hex.
 
     One line a slot in order of position, a JSON array of position, status, scores, answer, flag,
-    cost in nano-USD, tokens, and of the duration in milliseconds where an endpoint uses it.
+    and, where an endpoint uses them, cost in nano-USD, tokens, duration in milliseconds. What a
+    crash adds to cost or time is no part of data that no endpoint looks at.
     """
     hasher = sha256()
     lines: list[bytes] = []
@@ -169,10 +178,14 @@ def data_digest(outcomes: Outcomes, *, last: int, with_duration: bool) -> str:
             },
             outcomes.answers[index],
             _flag(outcomes.flag[index]),
-            _known(outcomes.cost_nanousd[index]),
-            {name: column[index] for name, column in tokens if column[index] != _NOTHING},
         ]
-        if with_duration:
+        if measures.cost:
+            line.append(_known(outcomes.cost_nanousd[index]))
+        if measures.tokens:
+            line.append(
+                {name: column[index] for name, column in tokens if column[index] != _NOTHING}
+            )
+        if measures.duration:
             line.append(_known(outcomes.duration_ms[index]))
         lines.append(_ENCODER.encode(line))
         if len(lines) == _BATCH:

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from fairtrial.engine.outcomes import Outcomes, collect_decisions, data_digest, read_outcomes
+from fairtrial.engine.outcomes import (
+    Measures,
+    Outcomes,
+    collect_decisions,
+    data_digest,
+    read_outcomes,
+)
 from fairtrial.ledger.canonical import blob_of, encode_event, event_id
 from fairtrial.ledger.entry import Entry, build_entry, parse_entry
 from fairtrial.ledger.events import (
@@ -221,18 +227,20 @@ def test_model_that_was_not_asked_for_is_noted() -> None:
 
 
 def test_digest_is_over_the_documented_lines() -> None:
-    """Position, status, scores, answer, flag, cost, tokens: one JSON array a line."""
+    """Position, status, scores, answer, flag, then what endpoints use: one JSON array a line."""
     decisions = [
         decided(2, status="failed", scores={}, answer="no", flag=False, cost_nanousd=5),
         decided(1, scores={"score": None, "passed": 1.0}, tokens={"output": 4}, duration_ms=8),
     ]
     outcomes = collect_decisions(decisions, 2)
-    first = b'[1,"ok",{"passed":1.0,"score":null},null,null,null,{"output":4}]\n'
-    second = b'[2,"failed",{},"no",false,5,{}]\n'
-    assert sha256(first + second).hexdigest() == data_digest(outcomes, last=2, with_duration=False)
-    assert sha256(first).hexdigest() == data_digest(outcomes, last=1, with_duration=False)
-    timed = first[:-2] + b",8]\n" + second[:-2] + b",null]\n"
-    assert sha256(timed).hexdigest() == data_digest(outcomes, last=2, with_duration=True)
+    first = b'[1,"ok",{"passed":1.0,"score":null},null,null]\n'
+    second = b'[2,"failed",{},"no",false]\n'
+    plain = Measures()
+    assert sha256(first + second).hexdigest() == data_digest(outcomes, last=2, measures=plain)
+    assert sha256(first).hexdigest() == data_digest(outcomes, last=1, measures=plain)
+    whole = first[:-2] + b',null,{"output":4},8]\n' + second[:-2] + b",5,{},null]\n"
+    everything = Measures(cost=True, tokens=True, duration=True)
+    assert sha256(whole).hexdigest() == data_digest(outcomes, last=2, measures=everything)
 
 
 def test_digest_is_the_same_for_any_order() -> None:
@@ -241,11 +249,11 @@ def test_digest_is_the_same_for_any_order() -> None:
     shuffled = decisions[:]
     random.Random(3).shuffle(shuffled)
     digests = {
-        data_digest(collect_decisions(each, 40), last=40, with_duration=False)
+        data_digest(collect_decisions(each, 40), last=40, measures=Measures())
         for each in (decisions, shuffled)
     }
     changed = [*decisions[:-1], decided(40, scores={"passed": 1.0, "x": 40 / 3})]
-    digests.add(data_digest(collect_decisions(changed, 40), last=40, with_duration=False))
+    digests.add(data_digest(collect_decisions(changed, 40), last=40, measures=Measures()))
     assert 2 == len(digests)
 
 

@@ -1,0 +1,62 @@
+"""Numbers, verdicts and reasons don't depend on concurrency, store or interruption."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .conftest import Lab
+
+# A tenth of the units takes longer, some tries fail, so completion order and attempts differ.
+BODY = """n=${FAIRTRIAL_UNIT#u}
+if [ $((n % 10)) = 3 ]; then sleep 0.05; fi
+if [ $((n % 13)) = 5 ] && [ $FAIRTRIAL_ATTEMPT = 1 ]; then exit 75; fi
+case $FAIRTRIAL_ARM in A) m=3;; *) m=6;; esac
+if [ $((n * 7 % 10)) -lt $m ]; then p=true; else p=false; fi
+printf '{"v":1,"passed":%s,"usd":0.0001}\\n' "$p"
+"""
+LOOKS = "looks: {at: [0.5, 1.0], icc: 0.05, on_crossing: continue}"
+
+
+def _numbers(lab: Lab) -> str:
+    """Returns looks and result without what must differ: basis and measured money of retries."""
+    found: list[Any] = []
+    for kind in ("look", "result"):
+        for event in lab.events(kind):
+            found.append({k: v for k, v in event.items() if k not in ("basis", "detail")})
+    detail = lab.json("result")
+    for key in ("basis", "receipt", "next"):
+        detail.pop(key, None)
+    return json.dumps([found, detail], sort_keys=True)
+
+
+def _run(folder: Path, store: str, concurrency: int, interruptions: int, make: Any) -> str:
+    folder.mkdir()
+    lab: Lab = make(folder, store)
+    lab.write(units=48, clusters=24, body=BODY, attempts=2, looks=LOOKS)
+    lab.register()
+    for number in range(interruptions):
+        process = lab.start("run", "--concurrency", str(concurrency))
+        lab.wait_for(12 * (number + 1), process)
+        process.send_signal(signal.SIGINT if number % 2 else signal.SIGKILL)
+        process.communicate(timeout=60)
+    lab.call("run", "--concurrency", str(concurrency))
+    lab.call("result")
+    assert "intact" == lab.json("replay")["record"]
+    return _numbers(lab)
+
+
+@pytest.mark.slow
+def test_numbers_are_the_same_however_a_run_went(tmp_path: Path, one_lab: Lab) -> None:
+    """Concurrency 1, 4 and 32, both stores, kills and interrupts: one and the same result."""
+    make = type(one_lab)
+    first = _run(tmp_path / "plain", "ledger.db", 1, 0, make)
+    assert '"crossed"' in first
+    assert first == _run(tmp_path / "four", "ledger.jsonl", 4, 0, make)
+    assert first == _run(tmp_path / "many", "ledger.db", 32, 0, make)
+    assert first == _run(tmp_path / "broken", "ledger.jsonl", 4, 3, make)
