@@ -29,7 +29,7 @@ from fairtrial.ledger.events import Anchor, Head
 from fairtrial.ledger.note import VerifierKey, parse_note, parse_vkey
 from fairtrial.ledger.policy import Policy
 from fairtrial.ledger.proofs import consistency_spans, span_roots
-from fairtrial.ledger.state import Experiment, State
+from fairtrial.ledger.state import Experiment, State, is_ended, is_final
 
 from .anchor_setup import AnchorSetup
 from .heads import sign_head
@@ -221,7 +221,10 @@ def seal(trial: Trial, setup: AnchorSetup, known: Experiment | None) -> Sealed |
             token = _stamped(setup, note)
     except RefusedError as error:
         problem = f"not a {wanted} yet: {error.what} ({error.found or error.where})"
-    return sealed._replace(event=embed_note(trial, note, setup=setup, token=token), problem=problem)
+    event = embed_note(trial, note, setup=setup, token=token)
+    # Signed once more, so that a note beside the ledger covers the anchor too.
+    write_checkpoint(trial, setup)
+    return sealed._replace(event=event, problem=problem)
 
 
 def _is_covered(trial: Trial, level: str) -> bool:
@@ -264,6 +267,8 @@ def check_run_allowed(trial: Trial, known: Experiment) -> None:
     """
     rules = known.rules
     if rules is None or rules.anchor == "none" or known.freeze_seq is None:
+        return
+    if is_ended(known) or is_final(known):
         return
     newest = max(known.freeze_seq, known.plan_seq)
     covered = trial.log.state.anchored.get(rules.anchor, 0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Event
@@ -23,6 +23,9 @@ from fairtrial.ledger.transfer import copy_ledger
 from .file_findings import file_findings
 from .status import Status, status_of
 from .trial import Reader, Trial, open_trial, parse_receipt
+
+if TYPE_CHECKING:
+    from .vouching import Pins
 
 __all__ = (
     "Copied",
@@ -103,13 +106,21 @@ def read_log(ledger: Path, *, start: int = 0, stop: int | None = None) -> Iterat
 
 
 def replay_ledger(
-    ledger: Path, *, against: Sequence[str] = (), with_numbers: bool = True, with_files: bool = True
+    ledger: Path,
+    *,
+    against: Sequence[str] = (),
+    checkpoints: Sequence[Path] = (),
+    pins: Pins | None = None,
+    with_numbers: bool = True,
+    with_files: bool = True,
 ) -> ReplayReport:
     """Verifies a ledger without writing anything.
 
     Args:
         ledger: The ledger's file.
         against: Receipt lines, or names of files that hold one.
+        checkpoints: Signed heads from elsewhere.
+        pins: Keys, origin, policy and certificates from elsewhere (`vouching.read_pins`).
         with_numbers: Whether looks and results are computed again.
         with_files: Whether registered files and blobs are compared.
 
@@ -118,6 +129,7 @@ def replay_ledger(
         RefusedError: A receipt isn't one.
     """
     # The numbers load numpy and scipy, which no other reading act needs.
+    from . import vouching as v
     from .concluding import recompute
 
     claims = [_claim(text) for text in against]
@@ -125,10 +137,14 @@ def replay_ledger(
     store = open_store(path, read_only=True)
     try:
         reader = Reader(path, store)
+        notes = [v.read_note(one, reader.side) for one in checkpoints]
+        vouching = v.Vouching(reader, pins or v.Pins(), [*notes, *v.notes_beside(reader.side)])
         return replay(
             store,
             plan_of=reader.read_columns,
             claims=claims,
+            sizes=vouching.sizes(),
+            vouch=vouching,
             numbers=(lambda cases: recompute(reader, cases)) if with_numbers else None,
             files=(lambda state: file_findings(reader, state)) if with_files else None,
         )

@@ -89,10 +89,6 @@ def _margins(p: Protocol) -> Iterator[_Unsupported]:
 def _conduct(p: Protocol) -> Iterator[_Unsupported]:
     if p.blinding.arms:
         yield "blinding.arms", "true", "false"
-    if p.require.anchor != "none":
-        yield "require.anchor", p.require.anchor, "none"
-    if p.require.signatures:
-        yield "require.signatures", f"{len(p.require.signatures)} signatures", "no signatures"
 
 
 def _diagnostics(p: Protocol) -> Iterator[_Unsupported]:

@@ -10,8 +10,11 @@ Rules:
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
@@ -27,14 +30,17 @@ from fairtrial.ledger.events import (
     Withdraw,
 )
 from fairtrial.ledger.protocol import nano_usd
+from fairtrial.ledger.state import Experiment, due_look
 
+from .anchor_setup import AnchorSetup, anchor_setup
+from .anchoring import Sealed, check_run_allowed, seal
 from .checking import Checked, check_plan
 from .concluding import Conclusion, look, result
 from .freezing import Design, design_of, freeze
 from .inspecting import entry_of
 from .registering import Loaded, amend, load_protocol, register
 from .running import ProgressSink, RunReport, run_experiment
-from .trial import open_trial
+from .trial import Trial, open_trial
 from .verifying import protocol_path
 
 __all__ = (
@@ -69,6 +75,7 @@ class Registered(NamedTuple):
     freeze: Freeze | None
     design: Design | None
     receipt: str
+    sealed: Sealed | None = None
 
 
 def check_protocol(path: Path) -> Checked:
@@ -88,8 +95,18 @@ def register_protocol(
     with_freeze: bool = True,
     override: str | None = None,
     supersedes: str | None = None,
+    key: str | None = None,
 ) -> Registered:
     """Registers a protocol, and freezes it when its units file is there.
+
+    Args:
+        ledger: The ledger's file; begun when there is none.
+        protocol: The protocol's file.
+        actor: Who registers, as claimed.
+        with_freeze: Whether the units are frozen when they are there.
+        override: Reason for registering files that aren't committed.
+        supersedes: The withdrawn experiment that this one replaces.
+        key: The name of the key that signs; None: the one in FAIRTRIAL_KEY, if any.
 
     Raises:
         ProtocolError: The protocol or a file isn't acceptable.
@@ -100,12 +117,15 @@ def register_protocol(
     units = loaded.path.parent / loaded.protocol.units.file
     if with_freeze and units.is_file():
         _check_before_record(loaded)
+    setup = anchor_setup(key, os.environ)
+    setup.check(loaded.protocol.require.anchor, loaded.protocol.id)
     fresh = not ledger.exists()
-    with open_trial(ledger, actor=actor, create=True) as trial:
+    with open_trial(ledger, actor=actor, create=True, vkey_of=setup.vkey) as trial:
         event = register(trial, loaded, override=override, supersedes=supersedes)
-        frozen = None
+        known, frozen = trial.experiment(loaded.protocol.id), None
         if with_freeze and units.is_file():
-            frozen = freeze(trial, trial.experiment(loaded.protocol.id))
+            frozen = freeze(trial, known)
+        sealed = seal(trial, setup, known)
         what = "freeze" if frozen else "register"
         return Registered(
             ledger=trial.log.ledger,
@@ -114,6 +134,7 @@ def register_protocol(
             freeze=frozen[0] if frozen else None,
             design=frozen[1] if frozen else None,
             receipt=trial.keep_receipt(what),
+            sealed=sealed,
         )
 
 
@@ -130,7 +151,25 @@ def _check_before_record(loaded: Loaded) -> None:
         )
 
 
-def freeze_experiment(ledger: Path, name: str | None, *, actor: str) -> Registered:
+def _setup_for(trial: Trial, known: Experiment, key: str | None) -> AnchorSetup:
+    """Returns what can be anchored with, checked to be enough; looks are anchored as they come.
+
+    Raises:
+        RefusedError: The protocol requires an anchor that can't be made here.
+    """
+    setup = anchor_setup(key, os.environ)
+    setup.check(trial.protocol(known).require.anchor, known.name)
+
+    def after_look(looked: Experiment) -> None:
+        seal(trial, setup, looked)
+
+    trial.after_look = after_look
+    return setup
+
+
+def freeze_experiment(
+    ledger: Path, name: str | None, *, actor: str, key: str | None = None
+) -> Registered:
     """Freezes a registered experiment.
 
     Raises:
@@ -139,7 +178,9 @@ def freeze_experiment(ledger: Path, name: str | None, *, actor: str) -> Register
     """
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
+        setup = _setup_for(trial, known, key)
         event, design = freeze(trial, known)
+        sealed = seal(trial, setup, known)
         registered = trial.log.find(known.name, "register")
         assert isinstance(registered, Register)
         return Registered(
@@ -149,6 +190,7 @@ def freeze_experiment(ledger: Path, name: str | None, *, actor: str) -> Register
             freeze=event,
             design=design,
             receipt=trial.keep_receipt("freeze"),
+            sealed=sealed,
         )
 
 
@@ -160,6 +202,7 @@ def run(
     concurrency: int = 4,
     sink: ProgressSink | None = None,
     settings: dict[str, str] | None = None,
+    key: str | None = None,
 ) -> RunReport:
     """Runs or resumes an experiment until it ends, stops or is interrupted.
 
@@ -170,6 +213,7 @@ def run(
         concurrency: Attempts in flight at most.
         sink: Is told about progress.
         settings: Further operational settings to record.
+        key: The name of the key that signs looks and the end; None: the one in FAIRTRIAL_KEY.
 
     Raises:
         RefusedError: Something registered has changed, or the experiment has ended.
@@ -177,13 +221,23 @@ def run(
     """
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
-        return run_experiment(
+        setup = _setup_for(trial, known, key)
+        check_run_allowed(trial, known)
+        report = run_experiment(
             trial, known, concurrency=concurrency, sink=sink, settings=settings or {}
         )
+        if seal(trial, setup, None) is None:
+            return report
+        return msgspec.structs.replace(report, receipt=trial.keep_receipt("run"))
 
 
 def look_at(
-    ledger: Path, name: str | None, *, actor: str, number: int | None = None
+    ledger: Path,
+    name: str | None,
+    *,
+    actor: str,
+    number: int | None = None,
+    key: str | None = None,
 ) -> tuple[Look, str]:
     """Returns a look (taking it when it is due) and the receipt.
 
@@ -191,7 +245,10 @@ def look_at(
         RefusedError: The look isn't planned or isn't due.
     """
     with open_trial(ledger, actor=actor) as trial:
-        event = look(trial, trial.experiment(name), number)
+        known = trial.experiment(name)
+        if due_look(known) is not None:
+            _setup_for(trial, known, key)
+        event = look(trial, known, number)
         return event, trial.keep_receipt("look")
 
 
@@ -202,6 +259,7 @@ def result_of(
     actor: str,
     stop: bool = False,
     reason: str | None = None,
+    key: str | None = None,
 ) -> tuple[Conclusion, str]:
     """Returns the result (ending the experiment when it is due) and the receipt.
 
@@ -209,7 +267,12 @@ def result_of(
         TransitionError: The experiment isn't finished.
     """
     with open_trial(ledger, actor=actor) as trial:
-        concluded = result(trial, trial.experiment(name), stop=stop, reason=reason)
+        known = trial.experiment(name)
+        if known.result is not None:
+            return result(trial, known), trial.keep_receipt("result")
+        setup = _setup_for(trial, known, key)
+        concluded = result(trial, known, stop=stop, reason=reason)
+        seal(trial, setup, known)
         return concluded, trial.keep_receipt("result")
 
 

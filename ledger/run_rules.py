@@ -57,6 +57,7 @@ __all__ = (
     "error_is_due",
     "is_exhausted",
     "is_lost_up",
+    "is_signed_by",
     "plan_of_experiment",
     "room_for",
 )
@@ -193,13 +194,13 @@ def _check_permission(state: State, known: Experiment) -> None:
             where=known.name,
         )
     for rule in rules.signatures:
-        if rule.before == "run" and not _is_signed(state, newest, rule.role, rule.meaning):
+        if rule.before == "run" and not is_signed_by(state, newest, rule.role, rule.meaning):
             raise TransitionError(
                 f"the protocol wants `{rule.meaning}` by {rule.role} first", where=known.name
             )
 
 
-def _is_signed(state: State, subject: int, role: str, meaning: str) -> bool:
+def is_signed_by(state: State, subject: int, role: str, meaning: str) -> bool:
     """Returns whether a role signed an entry so and hasn't rejected it since."""
     signed: set[str] = set()
     for one in state.signatures:
