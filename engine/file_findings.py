@@ -39,6 +39,10 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
         if isinstance(event, (Register, Freeze)):
             newest[event.experiment] = (seq, event.files)
     for name, (seq, blob) in newest.items():
+        known = state.experiments.get(name)
+        if known is None or known.withdrawn_seq is not None:
+            # The next plan is often the same file, mended; the registered copy is in the ledger.
+            continue
         yield from _list_findings(reader, state, name, seq, blob)
 
 

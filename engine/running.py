@@ -99,6 +99,12 @@ def run_experiment(
     sink = sink or _Quiet()
     if known.freeze_seq is None:
         raise TransitionError("a run needs a freeze", where=known.name, todo="ledger freeze")
+    if known.withdrawn_seq is not None:
+        raise TransitionError(
+            "the experiment was withdrawn",
+            where=known.name,
+            todo=f"ledger register PROTOCOL --supersedes {known.name}",
+        )
     if is_ended(known) or is_final(known):
         return _report(trial, known, "complete", resumed=False, lost=0, note=None)
     lock = run_lock_path(trial.path, known.name)

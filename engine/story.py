@@ -145,7 +145,7 @@ def stories_of(reader: Reader) -> list[Story]:
             protocols[event.experiment] = event
     for name, newest in protocols.items():
         stories[name].in_points = _in_points(reader, newest.resolved)
-        if name in lists:
+        if name in lists and stories[name].withdrawn is None:
             stories[name].files = list(_file_states(reader, lists[name], newest.protocol))
     return list(stories.values())
 

@@ -65,7 +65,7 @@ def command(
     from .progress import open_sink
     from .text_run import follow_up, run_text
 
-    with open_sink("none" if out.quiet else progress) as sink:
+    with open_sink("quiet" if out.quiet else progress) as sink:
         report = run(
             ledger,
             experiment,

@@ -87,14 +87,17 @@ class _LiveSink:
 
 
 @contextmanager
-def open_sink(choice: str) -> Generator[ProgressSink, None, None]:
+def open_sink(choice: str) -> Generator[ProgressSink | None, None, None]:
     """Opens the display for a run.
 
     Args:
-        choice: `auto`, `bar`, `lines` or `none`.
+        choice: `auto`, `bar`, `lines`, `none` (notes alone) or `quiet` (nothing).
     """
     if choice == "auto":
         choice = "bar" if _is_terminal() else "lines"
+    if choice == "quiet":
+        yield None
+        return
     if choice != "bar":
         yield LinesSink(_to_stderr, with_progress=choice == "lines")
         return

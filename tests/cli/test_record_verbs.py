@@ -1,0 +1,233 @@
+"""The verbs of the record and of the neighbours: log, show, amend, withdraw, copies, schemas."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairtrial.engine.inspecting import read_log
+
+from .conftest import BETTER, Shell
+
+
+def entries(shell: Shell) -> list[bytes]:
+    """Returns the stored entries of a folder's ledger."""
+    return list(read_log(shell.folder / "ledger.db"))
+
+
+def test_log_json_is_the_stored_bytes(concluded: Shell) -> None:
+    """`log --json` prints each entry byte for byte, a line each, filters included."""
+    stored = entries(concluded)
+    assert b"\n".join(stored) + b"\n" == concluded.ok("log", "--json").out.encode()
+    looks = [data for data in stored if b'"event":{"kind":"look/1"' in data]
+    said = concluded.ok("log", "--json", "--kind", "look")
+    assert looks == said.out.encode().splitlines()
+    said = concluded.ok("log", "ledger.db", "--json", "--start", "2", "--stop", "5")
+    assert stored[2:5] == said.out.encode().splitlines()
+
+
+def test_log_calls_an_outcome_outcome(concluded: Shell) -> None:
+    """People read outcome; `decision` is only the name of the kind."""
+    by_kind = concluded.ok("log", "--kind", "decision").out
+    assert by_kind == concluded.ok("log", "--kind", "outcome").out
+    assert 48 == len(by_kind.splitlines())
+    assert "decision" not in by_kind
+    assert "outcome" in by_kind
+    assert 2 == concluded.ledger("log", "--kind", "nosuch").code
+
+
+def test_show_has_every_field_of_an_entry(concluded: Shell) -> None:
+    """`show SEQ` names place, leaf and each field; its JSON is the stored entry."""
+    for seq, data in enumerate(entries(concluded)):
+        said = concluded.ok("show", str(seq))
+        event = msgspec.json.decode(data)["event"]
+        shown = {line.split()[0] for line in said.out.splitlines() if line[:1].strip()}
+        assert set(event) - {"experiment"} <= shown
+    assert entries(concluded)[3] == concluded.ok("show", "3", "--json").out.encode().rstrip(b"\n")
+    assert said.out == concluded.ok("show", "ledger.db", str(seq)).out
+    assert 3 == concluded.ledger("show", "9999").code
+    assert 2 == concluded.ledger("show", "first").code
+
+
+def test_show_protocol_gives_the_registered_bytes_back(concluded: Shell) -> None:
+    """What `show --protocol` prints is the file that was registered."""
+    path = concluded.folder / "protocol.yaml"
+    said = concluded.ok("show", "--protocol")
+    assert path.read_text() == said.out
+    name = concluded.ok("status", "--json").json["experiment"]
+    assert said.out == concluded.ok("show", "--protocol", name).out
+    assert said.out == concluded.ok("show", "--protocol", "ledger.db", name).out
+
+
+@pytest.mark.parametrize(
+    ("field", "meaning", "as_registered"),
+    [
+        ("about.notes=seen: by nobody", "text only", True),
+        ("budget.calls=100000", "conduct only", True),
+        ("analysis.alpha=0.04", "not as registered", False),
+    ],
+)
+def test_amendments_say_what_they_do_to_the_result(
+    shell: Shell, field: str, meaning: str, as_registered: bool
+) -> None:
+    """Text and budget leave the result as registered; what bears on numbers does not."""
+    shell.recorded(BETTER)
+    before = (shell.folder / "protocol.yaml").read_text()
+    said = shell.ok("amend", "--set", field, "--reason", "because")
+    assert meaning in said.out
+    after = (shell.folder / "protocol.yaml").read_text()
+    assert len(set(before.splitlines()) - set(after.splitlines())) <= 1
+    assert re.findall("#.*", before) == re.findall("#.*", after)
+    shell.ok("run")
+    detail = shell.ok("result", "--json").json
+    assert as_registered == (detail["amended"] == [])
+    assert "because" == detail["deviations"][0]["reason"]
+    assert 0 == shell.ledger("replay").code
+
+
+def test_refused_amendment_leaves_the_file_as_it_was(shell: Shell) -> None:
+    """What the freeze has fixed can't be amended, and the file isn't touched."""
+    shell.recorded(BETTER)
+    before = (shell.folder / "protocol.yaml").read_bytes()
+    for field in ("design.seed=1", "control=new", "nosuch.field=1", "analysis.alpha=2"):
+        assert 3 == shell.ledger("amend", "--set", field, "--reason", "because").code
+        assert before == (shell.folder / "protocol.yaml").read_bytes()
+    assert 2 == shell.ledger("amend", "--set", "alpha", "--reason", "because").code
+
+
+def test_withdrawn_experiment_is_superseded_by_name(shell: Shell) -> None:
+    """A withdrawal needs a reason and ends the experiment; a new id can name what it replaces."""
+    shell.recorded(BETTER)
+    name = shell.ok("status", "--json").json["experiment"]
+    assert 2 == shell.ledger("withdraw").code
+    said = shell.ok("withdraw", "--reason", "a typo")
+    assert f"next: ledger register PROTOCOL --supersedes {name}" in said.err
+    assert "withdrawn" == shell.ok("status", "--json").json["state"]
+    assert 3 == shell.ledger("run").code
+    path = shell.folder / "protocol.yaml"
+    path.write_text(path.read_text().replace(f"id: {name}", "id: again"))
+    shell.ok("register", "--supersedes", name)
+    said = shell.ok("replay")
+    assert f"{name} none, withdrawn; again none yet (abandoned? ask)" in said.out
+    assert [name, "again"] == [
+        one["experiment"] for one in shell.ok("status", "--json").json["experiments"]
+    ]
+    assert 3 == shell.ledger("result").code
+
+
+def test_invalidated_outcome_shows_both_analyses(shell: Shell) -> None:
+    """An outcome can be declared invalid before the result and not after; the result says so."""
+    shell.recorded(BETTER)
+    shell.ok("run")
+    seq = shell.ok("log", "--kind", "outcome", "--json").out.splitlines()[0]
+    place = str(json.loads(seq)["seq"])
+    shell.ok("invalidate", place, "--reason", "the grader was wrong")
+    assert 3 == shell.ledger("invalidate", "1", "--reason", "no outcome").code
+    detail = shell.ok("result", "--json").json
+    assert 1 == detail["invalidated"]
+    assert "1 invalidated" in shell.ok("replay").out
+    assert 3 == shell.ledger("invalidate", str(int(place) + 1), "--reason", "too late").code
+
+
+def test_settle_wants_the_end_of_a_lost_attempt(concluded: Shell) -> None:
+    """Only a lost or interrupted attempt has a cost to settle, and the amount has to be one."""
+    assert 3 == concluded.ledger("settle", "5", "--usd", "1", "--reason", "invoice").code
+    for amount in ("-1", "x", "nan", "0.0000000001"):
+        assert 2 == concluded.ledger("settle", "5", "--usd", amount, "--reason", "invoice").code
+
+
+@pytest.mark.parametrize("target", ["copy.jsonl", "copy.db"])
+def test_copies_keep_every_leaf_and_are_never_overwritten(concluded: Shell, target: str) -> None:
+    """Export and import give the same receipt; an existing file is refused."""
+    receipt = concluded.ok("result", "--json").json["receipt"]
+    said = concluded.ok("export", target, "--json")
+    assert receipt == said.json["receipt"]
+    assert (
+        0 == concluded.ledger("replay", target, "--against", receipt, "--require", "anchored").code
+    )
+    assert 8 == concluded.ledger("export", target).code
+    again = concluded.ok("import", target, "--ledger", "again.db", "--json")
+    assert receipt == again.json["receipt"]
+    assert concluded.ok("log", "--json").out == concluded.ok("log", "again.db", "--json").out
+
+
+def test_schema_prints_what_is_shipped(shell: Shell) -> None:
+    """Every kind has a schema; a kind without a version is its newest one."""
+    kinds = shell.ok("schema", "--json").json["kinds"]
+    assert shell.ok("schema").out.split() == kinds
+    for kind in kinds:
+        assert kind == json.loads(shell.ok("schema", kind).out)["title"]
+    assert shell.ok("schema", "decision").out == shell.ok("schema", "decision/1").out
+    assert 2 == shell.ledger("schema", "nosuch").code
+
+
+def test_actor_is_claimed_and_checked_first(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The actor is the option, else the variable, else the OS user; a bad one is wrong usage."""
+    shell.recorded(BETTER, register=False)
+    assert 2 == shell.ledger("register", "--actor", "two words").code
+    assert not (shell.folder / "ledger.db").exists()
+    monkeypatch.setenv("FAIRTRIAL_ACTOR", "from-the-environment")
+    shell.ok("register")
+    shell.ok("run", "--actor", "ada@example.org")
+    actors = [msgspec.json.decode(data)["actor"] for data in entries(shell)]
+    assert {"from-the-environment", "ada@example.org"} == set(actors)
+
+
+def test_ledger_comes_from_option_variable_or_default(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next command repeats a ledger that was typed, and no other."""
+    shell.recorded(BETTER, register=False)
+    assert (
+        "next: ledger run --ledger other.db\n" == shell.ok("register", "--ledger", "other.db").err
+    )
+    monkeypatch.setenv("FAIRTRIAL_LEDGER", "third.jsonl")
+    assert "next: ledger run\n" == shell.ok("register").err
+    assert (shell.folder / "third.jsonl").is_file()
+    assert not (shell.folder / "ledger.db").exists()
+
+
+def test_quiet_prints_the_receipt_or_the_verdict_alone(shell: Shell) -> None:
+    """--quiet leaves one line on stdout and nothing on stderr."""
+    shell.recorded(BETTER, register=False)
+    for words in (("register", "--quiet"), ("run", "--quiet")):
+        said = shell.ok(*words)
+        assert (1, "") == (len(said.out.splitlines()), said.err)
+        assert said.out.startswith("receipt   fairtrial:")
+    assert shell.ok("result", "--quiet").out.startswith("VERDICT   ADOPT: ")
+    assert shell.ok("replay", "--quiet").out.startswith("RECORD: INTACT, UNANCHORED")
+
+
+def test_init_overwrites_nothing(shell: Shell, tmp_path: Path) -> None:
+    """A file that is there stops the whole of init; a .gitignore of one's own is left alone."""
+    (tmp_path / ".gitignore").write_text("mine\n")
+    said = shell.ok("init", ".")
+    assert "left as it is" in said.err
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert 3 == shell.ledger("init", ".").code
+    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    shell.ok("init", "deep/Router AB!")
+    assert "id: router-ab\n" in (tmp_path / "deep" / "Router AB!" / "protocol.yaml").read_text()
+
+
+def test_json_of_every_verb_is_one_object(shell: Shell) -> None:
+    """With --json stdout holds one object with its version, from init to replay."""
+    for words in (
+        ("init", "trial"),
+        ("check", "trial/protocol.yaml"),
+        ("register", "trial/protocol.yaml"),
+        ("freeze",),
+        ("status",),
+        ("amend", "--set", "budget.usd=2", "--reason", "r"),
+        ("withdraw", "--reason", "r"),
+        ("export", "copy.jsonl"),
+        ("replay",),
+    ):
+        said = shell.ok(*words, "--json")
+        assert 1 == said.json["v"], words
+        assert said.out.endswith("}\n")
+        assert 1 == said.out.count("\n")

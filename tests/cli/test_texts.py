@@ -1,0 +1,194 @@
+"""What people read: numbers, progress, lines of the log; functions of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairtrial.engine.progress import Progress
+from fairtrial.verbs import text_numbers as numbers
+from fairtrial.verbs.output import label
+from fairtrial.verbs.progress import LINE_SECONDS, LinesSink
+from fairtrial.verbs.text_log import entry_line, read_entry
+from fairtrial.verbs.text_run import progress_line, progress_lines
+
+RUNNING = Progress(
+    experiment="router-ab",
+    settled=599,
+    planned=1200,
+    settled_here=599,
+    arms={"candidate": (301, 600), "baseline": (298, 600)},
+    in_flight=16,
+    errors=4,
+    retries=2,
+    spent_usd=2078.5,
+    reserved_usd=64.0,
+    ceiling_usd=4000.0,
+    expected_usd=4160.0,
+    looks_taken=0,
+    looks_planned=2,
+    waiting_for_look=37,
+    seconds=100000.0,
+    seconds_left=111600.0,
+    stopping=None,
+)
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        (0.71, "0.71"),
+        (0.0979, "0.098"),
+        (0.0454, "0.045"),
+        (0.05, "0.050"),
+        (0.00302, "0.0030"),
+        (4.7e-5, "0.000047"),
+        (1e-9, "under 0.000001"),
+        (1.0, "1.00"),
+        (None, "none"),
+    ],
+)
+def test_p_values_have_two_significant_digits(p: float | None, text: str) -> None:
+    """Two digits wherever the first of them stands."""
+    assert text == numbers.p_value(p)
+
+
+@pytest.mark.parametrize(
+    ("value", "points", "text"),
+    [
+        (0.02, True, "+2.0 points"),
+        (-0.122, True, "-12.2 points"),
+        (-0.0001, True, "+0.0 points"),
+        (1.25, False, "+1.25"),
+        (None, True, "none"),
+    ],
+)
+def test_differences_carry_their_sign(value: float | None, points: bool, text: str) -> None:
+    """A difference is signed; one that doesn't exist is a word."""
+    assert text == numbers.difference(value, points=points)
+
+
+def test_intervals_money_and_time_are_short() -> None:
+    """What stands in tables fits there."""
+    assert "-12.2 to +16.2" == numbers.interval(-0.122, 0.162, points=True)
+    assert "open to +16.2" == numbers.interval(None, 0.162, points=True)
+    assert ["2,078.50", "0.00", "0.0360", "0.50"] == [
+        numbers.usd(amount) for amount in (2078.5, 0, 0.036, 0.5)
+    ]
+    assert ["0.4 s", "31 h 0 min", "3 days 2 h", "5 min 3 s"] == [
+        numbers.duration(seconds) for seconds in (0.4, 111600, 266400, 303)
+    ]
+
+
+def test_text_of_strangers_holds_no_control_characters() -> None:
+    """A driver's message can't move the cursor or end a line."""
+    assert "red [31mtext" == numbers.clip("red\x1b[31mtext\r\n", 80)
+    assert 10 == len(numbers.clip("x" * 50, 10))
+
+
+def test_label_keeps_further_lines_below_the_first() -> None:
+    """A text of two lines stands in one column."""
+    assert "note      a\n          b" == label("note", "a\nb")
+
+
+def test_display_says_what_is_left_and_what_it_will_cost() -> None:
+    """Arms, errors, money, the end of the money, the next look, the end."""
+    text = "\n".join(progress_lines(RUNNING, width=200))
+    for part in (
+        "router-ab   candidate [######......] 301/600   baseline [#####.......] 298/600",
+        "errors 4 (2 retried)   16 in flight",
+        "spent 2,078.50 + 64.00 reserved of 4,000.00",
+        "EXPECTED AT THE END 4,160.00: will stop near slot 1,153",
+        "next look in 1 h 54 min",
+        "end in 31 h 0 min",
+    ):
+        assert part in text
+    assert progress_line(RUNNING).startswith("router-ab   599 of 1,200 slots   errors 4")
+    assert 1 == len(progress_line(RUNNING).splitlines())
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_display_fits_the_terminal(width: int) -> None:
+    """No line is longer than the terminal is wide, unless one part alone is."""
+    for line in progress_lines(RUNNING, width=width):
+        assert len(line) <= max(width, 60)
+
+
+def test_display_tells_no_estimate() -> None:
+    """Who runs an experiment isn't told how it goes: progress has no field for it."""
+    fields = set(Progress.__struct_fields__)
+    assert not fields & {"score", "passed", "estimate", "rate", "difference", "scores"}
+
+
+def test_waiting_for_the_last_slots_of_a_look_is_said() -> None:
+    """A slow unit that holds the barrier is named by what waits for it."""
+    late = msgspec.structs.replace(RUNNING, waiting_for_look=2)
+    assert "waiting for 2 slots before look 1" in progress_line(late)
+
+
+@dataclass
+class Clock:
+    """A clock that stands until it is moved."""
+
+    now: float = 0.0
+    lines: list[str] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        """Returns where the clock stands."""
+        return self.now
+
+
+def test_lines_come_at_most_every_few_seconds() -> None:
+    """A log isn't flooded: notes come at once, counts when a line is due."""
+    clock = Clock()
+    sink = LinesSink(clock.lines.append, clock=clock)
+    for tenth in range(200):
+        clock.now = tenth / 10
+        sink.progress(RUNNING)
+    sink.note("look 1 of 2 taken")
+    assert int(20 // LINE_SECONDS) - 1 == len(clock.lines) - 1
+    assert "look 1 of 2 taken" == clock.lines[-1]
+
+
+def test_broken_display_stops_no_run() -> None:
+    """A terminal that went away is given up; nothing is raised."""
+    clock = Clock()
+
+    def gone(line: str) -> None:
+        raise BrokenPipeError
+
+    sink = LinesSink(gone, clock=clock)
+    clock.now = 100.0
+    sink.note("a")
+    sink.progress(RUNNING)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"not json", b"[]", b'{"seq":1}', b'{"seq":3,"event":{"kind":"look/9"}}', b"\xff\xfe"],
+)
+def test_log_prints_damaged_entries_too(data: bytes) -> None:
+    """Whatever stands in a ledger has its line."""
+    assert entry_line(read_entry(data))
+
+
+def entry_of(event: dict[str, Any]) -> str:
+    """Returns the line of an entry with this event."""
+    head = {"seq": 517, "time": "2026-11-29T10:00:00.000000Z", "actor": "ada"}
+    return entry_line(read_entry(msgspec.json.encode({**head, "event": event})))
+
+
+def test_log_line_of_an_outcome_has_its_slot_in_words() -> None:
+    """Arm, unit, replicate, status, scores and cost stand in the line."""
+    line = entry_of(
+        {
+            "kind": "decision/1", "experiment": "e", "position": 9, "number": 0, "arm": "B",
+            "unit": "django-11099", "replicate": 2, "status": "ok", "code": None,
+            "scores": {"passed": 1.0, "score": None}, "cost_nanousd": 2_910_000_000,
+        }
+    )  # fmt: skip
+    expected = "slot 9  B  django-11099 #2  ok  passed=1 score=null  usd 2.91"
+    assert line.endswith(f"outcome     e  {expected}")
