@@ -1,4 +1,4 @@
-"""A laboratory for field reports: a folder with a protocol, a scripted agent and the real command."""
+"""A laboratory for field reports: a protocol, a scripted agent and the real command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ MISSING = (
 )
 ACCEPT = "{not_assessed: t, underpowered: t, impossible: t, no_verdict_possible: t}"
 AGENT = """#!/bin/sh
-echo "$FAIRTRIAL_ARM $FAIRTRIAL_UNIT $FAIRTRIAL_REPLICATE $FAIRTRIAL_ATTEMPT" >> "$(dirname "$0")/starts.txt"
+slot="$FAIRTRIAL_ARM $FAIRTRIAL_UNIT $FAIRTRIAL_REPLICATE"
+echo "$slot $FAIRTRIAL_ATTEMPT" >> "$(dirname "$0")/starts.txt"
 {body}
 """
 # Passes by a table: the arm's letter and the unit's number decide, so a run can be repeated.
@@ -43,6 +44,7 @@ class Lab:
 
     @property
     def ledger(self) -> Path:
+        """The ledger's file."""
         return self.folder / self.store
 
     def write(

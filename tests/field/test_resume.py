@@ -46,9 +46,7 @@ def _check_finished(lab: Lab, planned: int) -> None:
 @pytest.mark.slow
 def test_killed_run_resumes_with_every_durable_outcome(lab: Lab) -> None:
     """100 kills at random moments, in each store: nothing durable is lost, changed or doubled."""
-    seed = 20261129
-    print("seed", seed)
-    moments = random.Random(seed)
+    moments = random.Random(20261129)
     lab.write(units=1500, clusters=30, body=_body())
     lab.register()
     before: list[dict[str, Any]] = []
