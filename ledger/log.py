@@ -76,7 +76,6 @@ class _Batch(NamedTuple):
     actor: str
     ledger: str | None
     entries: list[bytes]
-    leaves: list[bytes]
     fresh: list[Appended]
 
 
@@ -116,6 +115,8 @@ class Log:
         self.state, self._tree, self._leaf = State(), CompactRange(), bytes(32)
         self._plan_of, self._cache = plan_of, cache
         self._broken = False
+        # Leaves that are folded and not in the store yet: those of the batch that grows.
+        self._pending: list[bytes] = []
         self._roots: dict[int, bytes] = {}
         self.folded_from = self._load(rehash) if cache is not None else 0
         self._saved = self.state.size
@@ -248,14 +249,14 @@ class Log:
         """
         self._require_usable()
         check_actor(actor)
-        batch = _Batch(actor, ledger, [], [], [])
+        batch = _Batch(actor, ledger, [], [])
         with self.store.writer() as writer:
             self._catch_up(writer.tail)
             self._broken = True
             outcomes = [self._append_one(request, batch) for request in requests]
             if batch.entries:
-                writer.write(batch.entries, batch.leaves)
-            self._broken = False
+                writer.write(batch.entries, self._pending)
+            self._pending, self._broken = [], False
         return outcomes
 
     def _append_one(self, request: Request, batch: _Batch) -> Appended | LedgerError:
@@ -278,12 +279,7 @@ class Log:
             return error
 
     def _append_new(self, event: Event, data: bytes, batch: _Batch) -> Appended:
-        check_pointers(
-            event,
-            self._tree.size,
-            root_at=lambda size: self._root_at(size, batch.leaves),
-            leaf_at=lambda seq: self.leaf_at(seq, batch.leaves),
-        )
+        check_pointers(event, self._tree.size, root_at=self.root_at, leaf_at=self.leaf_at)
         name = batch.ledger if isinstance(event, Open) and batch.ledger else self.state.ledger
         if not name:
             raise TransitionError(
@@ -301,7 +297,7 @@ class Log:
         leaf = self._advance(parse_entry(entry), event)
         place = Appended(self.state.size - 1, leaf, True, event)
         batch.entries.append(entry)
-        batch.leaves.append(leaf)
+        self._pending.append(leaf)
         batch.fresh.append(place)
         return place
 
@@ -331,26 +327,29 @@ class Log:
             )
         return old
 
-    def leaf_at(self, seq: int, pending: Sequence[bytes] = ()) -> bytes | None:
+    def leaf_at(self, seq: int) -> bytes | None:
         """Returns the leaf of an entry, or None when there is none."""
-        stored = self.state.size - len(pending)
-        if stored <= seq < self.state.size:
-            return pending[seq - stored]
+        stored = self._tree.size - len(self._pending)
+        if stored <= seq < self._tree.size:
+            return self._pending[seq - stored]
         data = next(iter(self.store.read(seq, seq + 1)), None) if seq < stored else None
         return None if data is None else leaf_hash(data)
 
     def root_at(self, size: int) -> bytes:
-        """Returns the root of the first `size` entries."""
-        return self._root_at(size, ())
+        """Returns the root of the first `size` entries.
 
-    def _root_at(self, size: int, pending: Sequence[bytes]) -> bytes:
-        """Returns a root when the last leaves of the tree, `pending`, aren't in the store yet."""
+        Raises:
+            ValueError: There are fewer.
+        """
+        if not 0 <= size <= self._tree.size:
+            raise ValueError(f"no prefix of {size} in a ledger of {self._tree.size} entries")
         if size == self._tree.size:
             return self._tree.root()
         if size not in self._roots:
-            stored = self.store.leaves(0, min(size, self._tree.size - len(pending)))
-            rest = pending[: max(0, size - self._tree.size + len(pending))]
-            self._keep_root(size, root_of(chain(stored, rest)))
+            stored = self._tree.size - len(self._pending)
+            rest = self._pending[: max(0, size - stored)]
+            leaves = chain(self.store.leaves(0, min(size, stored)), rest)
+            self._keep_root(size, root_of(leaves))
         return self._roots[size]
 
     def _keep_root(self, size: int, root: bytes) -> None:
