@@ -6,6 +6,7 @@ Rules:
 - A head that contradicts the ledger counts whoever vouches for it; one that agrees counts as an
   anchor only when it is more than the ledger's own word.
 - Each head covers the entries before it and says nothing of later ones.
+- Of the heads that one key or one quorum vouches for, the largest is named: it covers the others.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from .findings import Claim, Finding
 __all__ = ("SELF_SIGNED", "Judged", "judge", "outside")
 
 SELF_SIGNED = "self_signed"
+# Levels whose heads are each named: they were brought one by one, or each has a time of its own.
+_EACH = ("receipt", "timestamp")
 
 
 class Judged(NamedTuple):
@@ -40,7 +43,7 @@ def judge(claims: Sequence[Claim], *, ledger: str, size: int, roots: Mapping[int
     """
     word, findings = "", []
     covered: dict[str, int] = {}
-    sources: list[str] = []
+    agreed: list[Claim] = []
     for claim in sorted(claims, key=lambda claim: (claim.size, claim.level)):
         found = roots.get(claim.size)
         if claim.ledger != ledger:
@@ -55,12 +58,16 @@ def judge(claims: Sequence[Claim], *, ledger: str, size: int, roots: Mapping[int
             findings.append(_finding("forked", claim, claim.root.hex(), found.hex()))
         else:
             covered[claim.level] = claim.size
-            sources += [] if claim.level == SELF_SIGNED else [_source(claim)]
-    return Judged(word, covered, tuple(sources), tuple(findings))
+            agreed.append(claim)
+    return Judged(word, covered, tuple(_sources(agreed)), tuple(findings))
 
 
-def _source(claim: Claim) -> str:
-    return f"{claim.source} (entries 0-{claim.size - 1})"
+def _sources(agreed: Sequence[Claim]) -> Iterator[str]:
+    """Yields what vouches for the ledger, with the range that each covers."""
+    largest = {claim.level: claim for claim in agreed}
+    for claim in agreed:
+        if claim.level in _EACH or (claim.level != SELF_SIGNED and claim is largest[claim.level]):
+            yield f"{claim.source} (entries 0-{claim.size - 1})"
 
 
 def _finding(code: str, claim: Claim, expected: str, found: str) -> Finding:
