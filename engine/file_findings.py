@@ -4,6 +4,7 @@ Leaves the levels before it to `ledger.replay`.
 
 Rules:
 - Every blob that an event names must be there, whole, unless it was redacted.
+- Files of a withdrawn experiment aren't compared: the next plan is often the same file, mended.
 - A registered file that is there must be equal; one that isn't there is no finding, since an
   auditor may
   hold the ledger alone.
@@ -41,7 +42,6 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
     for name, (seq, blob) in newest.items():
         known = state.experiments.get(name)
         if known is None or known.withdrawn_seq is not None:
-            # The next plan is often the same file, mended; the registered copy is in the ledger.
             continue
         yield from _list_findings(reader, state, name, seq, blob)
 

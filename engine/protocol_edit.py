@@ -135,8 +135,9 @@ def _add_member(text: str, node: MappingNode, member: str) -> str:
     # Before the first member, at its column: no comment that belongs to another one is parted.
     first = node.value[0][0].start_mark
     place: int = first.index
+    column: int = first.column
     newline = "\r\n" if "\r\n" in text else "\n"
-    return text[:place] + member + newline + " " * first.column + text[place:]
+    return text[:place] + member + newline + " " * column + text[place:]
 
 
 def _refuse(name: str, where: str, what: str, *, todo: str = "") -> NoReturn:

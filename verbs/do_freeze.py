@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .options import experiment_argument, verb, writing_options
+from .options import experiment_argument, power_report_option, verb, writing_options
 from .output import Output
 from .registered import print_registered
 
@@ -19,8 +19,15 @@ __all__ = ("command",)
     """,
 )
 @experiment_argument
+@power_report_option
 @writing_options
-def command(out: Output, experiment: str | None, ledger: Path, actor: str) -> None:
+def command(
+    out: Output,
+    experiment: str | None,
+    ledger: Path,
+    actor: str,
+    power_report: Path | None,
+) -> None:
     """Fixes units, run order and looks of a registered protocol ("freeze the units").
 
     Needed only after `register --no-freeze`, or when the units file came later. A plan that can
@@ -28,4 +35,6 @@ def command(out: Output, experiment: str | None, ledger: Path, actor: str) -> No
     """
     from fairtrial.engine.session import freeze_experiment
 
-    print_registered(out, freeze_experiment(ledger, experiment, actor=actor), ledger)
+    report = power_report.read_bytes() if power_report is not None else None
+    done = freeze_experiment(ledger, experiment, actor=actor, power_report=report)
+    print_registered(out, done, ledger)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import protocol_argument, verb, writing_options
+from .options import power_report_option, protocol_argument, verb, writing_options
 from .output import Output
 from .registered import print_registered
 
@@ -30,6 +30,7 @@ __all__ = ("command",)
 @click.option(
     "--supersedes", metavar="EXPERIMENT", help="The withdrawn experiment that this one replaces."
 )
+@power_report_option
 @writing_options
 def command(
     out: Output,
@@ -39,6 +40,7 @@ def command(
     no_freeze: bool,
     override: str | None,
     supersedes: str | None,
+    power_report: Path | None,
 ) -> None:
     """Puts a protocol on record and freezes its units, run order and looks.
 
@@ -54,5 +56,6 @@ def command(
         with_freeze=not no_freeze,
         override=override,
         supersedes=supersedes,
+        power_report=power_report.read_bytes() if power_report is not None else None,
     )
     print_registered(out, done, ledger)

@@ -68,6 +68,10 @@ def command(
         place, against=against, with_numbers=not no_numbers, with_files=not no_files
     )
     stories = read_stories(place)
+    if any(_is_beside(text, place) for text in against):
+        out.note(
+            "a receipt that lies beside the ledger vouches for nothing: bring one from elsewhere"
+        )
     if out.quiet:
         out.essential(record_line(report, stories))
     out.text(replay_text(report, stories))
@@ -78,6 +82,12 @@ def command(
     if report.record != "intact":
         return cast("Ending", report.record)
     return "not_as_required" if lacking else "done"
+
+
+def _is_beside(text: str, ledger: Path) -> bool:
+    """Returns whether a receipt is a file of the ledger's own folder."""
+    side = ledger.resolve().with_name(f"{ledger.name}.d")
+    return len(text) < 4096 and side in Path(text).resolve().parents
 
 
 def _plain(report: ReplayReport) -> dict[str, object]:

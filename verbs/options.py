@@ -27,6 +27,7 @@ __all__ = (
     "experiment_argument",
     "ledger_option",
     "output_options",
+    "power_report_option",
     "protocol_argument",
     "reason_option",
     "verb",
@@ -142,6 +143,15 @@ def protocol_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds PROTOCOL, by default protocol.yaml of this folder."""
     return click.argument(
         "protocol", type=click.Path(path_type=Path), required=False, default=Path("protocol.yaml")
+    )(function)
+
+
+def power_report_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--power-report`, a file that `ledger power --json` wrote."""
+    return click.option(
+        "--power-report",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="What `ledger power --json` printed of this plan: it leads over the formula.",
     )(function)
 
 

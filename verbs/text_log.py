@@ -222,26 +222,34 @@ def entry_page(entry: ReadEntry, leaf: str) -> str:
 
 def _field(name: str, value: Any, width: int) -> list[str]:
     """Returns a field as lines; money beside its integer of nano-USD."""
+    if isinstance(value, (dict, list)) and value and not _is_blob(value):
+        return [name, *_nested(value, 2)]
     text = _plain(value)
     if name.endswith("_nanousd") and isinstance(value, int):
         text += f"  ({usd(value / 1e9)} usd)"
-    first, *rest = text.split("\n")
-    return [f"{name:<{width}}{first}".rstrip(), *(" " * width + line for line in rest)]
+    return [f"{name:<{width}}{text}".rstrip()]
+
+
+def _nested(value: Any, indent: int) -> list[str]:
+    """Returns the members of a mapping or list, a line each, deeper ones further in."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value, start=1)
+    lines: list[str] = []
+    for name, member in pairs:
+        head = f"{' ' * indent}{name}"
+        if isinstance(member, (dict, list)) and member and not _is_blob(member):
+            lines += [head, *_nested(member, indent + 2)]
+        else:
+            lines.append(f"{head}  {_plain(member)}")
+    return lines
+
+
+def _is_blob(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"size", "blake3", "sha256"}
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, str):
-        return value
-    if isinstance(value, dict) and set(value) == {"size", "blake3", "sha256"}:
+        return clip(value, 2000)
+    if _is_blob(value):
         return f"sha256 {value['sha256']}, {count(value['size'])} bytes"
-    if isinstance(value, (dict, list)) and value and any(_is_large(one) for one in _items(value)):
-        return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return msgspec.json.encode(value).decode()
-
-
-def _items(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else value
-
-
-def _is_large(value: Any) -> bool:
-    return isinstance(value, (dict, list)) and bool(value)

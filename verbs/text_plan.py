@@ -29,7 +29,7 @@ def check_text(checked: Checked) -> str:
     design = checked.design
     lines = [
         label("ok", f"{design.protocol.id}: {_units_text(design)}"),
-        label("looks", _looks_text(design.power.looks)),
+        label("looks", _looks_text(design)),
         *_power_lines(design),
         label("budget", _budget_text(checked.money)),
         *(
@@ -75,16 +75,32 @@ def _product(design: Design) -> str:
     return f"{text}; replicates: {each_arm}"
 
 
-def _looks_text(looks: Sequence[LookFacts]) -> str:
-    planned = " ".join(f"{look.planned:g}" for look in looks)
-    fall = " and ".join(
-        f"{look.fraction:.2f} of the information ({count(look.units)} units,"
-        f" {count(look.clusters)} clusters{'' if look.eligible else '; cannot decide'})"
-        for look in looks
-    )
+def _looks_text(design: Design) -> str:
+    """Returns where looks really fall; the clusters of a look are whole."""
+    looks = design.power.looks
     if len(looks) == 1:
-        return f"one, at the end ({count(looks[0].units)} units)"
-    return f"planned at {planned}; with this seed they fall at {fall}"
+        return f"one, at the end ({_look_size(design, looks[0])})"
+    falls = [f"{look.fraction:.2f} ({_look_size(design, look)})" for look in looks]
+    planned = " ".join(f"{look.planned:.2f}" for look in looks)
+    if len(looks) == 2:
+        first, last = falls
+        return (
+            f"planned {planned} of the clusters; with this seed they fall at {first} and {last}"
+            " of the information"
+        )
+    lines = [
+        f"{look.number} of {len(looks)} at {fall}" for look, fall in zip(looks, falls, strict=True)
+    ]
+    return "\n".join([f"planned {planned}; with this seed, in shares of the information:", *lines])
+
+
+def _look_size(design: Design, look: LookFacts) -> str:
+    protocol = design.protocol
+    text = quantity(look.units, unit_noun(protocol), plural(unit_noun(protocol)))
+    if protocol.units.cluster is not None:
+        cluster = cluster_noun(protocol)
+        text += f", {quantity(look.clusters, cluster, plural(cluster))}"
+    return text if look.eligible else f"{text}; cannot decide"
 
 
 def _power_lines(design: Design) -> list[str]:
@@ -192,7 +208,7 @@ def _frozen_lines(event: Freeze, design: Design) -> list[str]:
     existing = [arm.name for arm in event.arms if arm.origin != "live"]
     return [
         label("freeze", _units_text(design)),
-        label("looks", _looks_text(design.power.looks)),
+        label("looks", _looks_text(design)),
         *_power_lines(design),
         *(label("warning", text) for text in design.power.warnings),
         *([label("note", _existing_text(existing))] if existing else []),

@@ -44,11 +44,11 @@ def test_show_has_every_field_of_an_entry(concluded: Shell) -> None:
     """`show SEQ` names place, leaf and each field; its JSON is the stored entry."""
     for seq, data in enumerate(entries(concluded)):
         said = concluded.ok("show", str(seq))
+        assert said.out == concluded.ok("show", "ledger.db", str(seq)).out
         event = msgspec.json.decode(data)["event"]
         shown = {line.split()[0] for line in said.out.splitlines() if line[:1].strip()}
         assert set(event) - {"experiment"} <= shown
     assert entries(concluded)[3] == concluded.ok("show", "3", "--json").out.encode().rstrip(b"\n")
-    assert said.out == concluded.ok("show", "ledger.db", str(seq)).out
     assert 3 == concluded.ledger("show", "9999").code
     assert 2 == concluded.ledger("show", "first").code
 

@@ -1,0 +1,177 @@
+"""`check`, `try` and what `look` and `result` give to programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import BETTER, FEW, Shell
+
+Make = Callable[..., Shell]
+
+
+def test_check_says_where_looks_fall_and_what_can_be_found(example: Make) -> None:
+    """Units, looks, power, budget and git each have their line; nothing is written."""
+    shell = example()
+    before = sorted(path.name for path in shell.folder.iterdir())
+    said = shell.ok("check")
+    for part in (
+        "24 units in 12 sheets, 48 slots (24 units x 2 arms x 1 replicate)",
+        "planned 0.75 1.00 of the clusters",
+        "0.75 (18 units, 9 sheets) and 1.00 (24 units, 12 sheets) of the information",
+        "power     0.85 for a difference of 50.0 points",
+        "ceiling 1.00 usd; all slots reserve 0.48",
+        "not in git",
+    ):
+        assert part in said.out
+    assert before == sorted(path.name for path in shell.folder.iterdir())
+
+
+def test_check_names_an_unset_variable_and_a_reservation_over_the_ceiling(example: Make) -> None:
+    """What a run would refuse is said now; what may end it early is a warning."""
+    shell = example(**{"env: []": "env: [FAIRTRIAL_NOSUCH_KEY]", "usd: 1.00": "usd: 0.20"})
+    said = shell.ok("check")
+    assert "driver    baseline: FAIRTRIAL_NOSUCH_KEY is not set     (run would refuse)" in said.out
+    assert "the run may stop before its end     (warning)" in said.out
+    found = shell.ok("check", "--json").json
+    assert {"baseline": ["FAIRTRIAL_NOSUCH_KEY is not set"], "candidate": []} == found["drivers"]
+    shell.ok("register")
+    said = shell.ledger("run")
+    assert (3, True) == (said.code, "FAIRTRIAL_NOSUCH_KEY" in said.err)
+
+
+def test_hopeless_plan_is_refused_with_everything_shown(example: Make) -> None:
+    """A plan that can hardly conclude has its whole page, and exit code 3; register refuses it."""
+    shell = example(**{"effect: 0.5 ": "effect: 0.05 "})
+    said = shell.ledger("check")
+    assert (3, "") == (said.code, said.err)
+    assert "refused   " in said.out
+    assert "(register would refuse)" in said.out
+    found = shell.ledger("check", "--json").json
+    assert found["ok"] is False
+    assert 3 == shell.ledger("register").code
+    assert not (shell.folder / "ledger.db").exists()
+
+
+def test_check_reads_this_folders_protocol_by_default(shell: Shell) -> None:
+    """Without a name protocol.yaml is meant; where there is none the error says what writes one."""
+    said = shell.ledger("check")
+    assert (3, True) == (said.code, "ledger init" in said.err)
+
+
+def test_try_hides_the_score_and_records_nothing(example: Make) -> None:
+    """The job's line, the status and the cost are shown; the score only when it is asked for."""
+    shell = example()
+    said = shell.ok("try")
+    assert 2 == said.out.count("score hidden (--show-score)")
+    assert '"unit":"pilot-1"' in said.out
+    assert "passed=" not in said.out
+    found = shell.ok("try", "--arm", "candidate", "--unit", "pilot-2", "--json").json
+    assert (False, None) == (found["recorded"], found["tried"][0]["scores"])
+    shown = shell.ok("try", "--arm", "candidate", "--show-score", "--json").json
+    assert {"passed": 1.0} == shown["tried"][0]["scores"]
+    assert not list(shell.folder.glob("ledger.db*"))
+
+
+def test_try_asks_pilot_units_alone(example: Make) -> None:
+    """A unit of the plan can't be tried, nor an arm that isn't there."""
+    shell = example()
+    assert 3 == shell.ledger("try", "--unit", "sum-01").code
+    assert 3 == shell.ledger("try", "--arm", "nosuch").code
+    path = shell.folder / "protocol.yaml"
+    path.write_text(path.read_text().replace("pilot: pilot.csv", "# pilot: pilot.csv"))
+    said = shell.ledger("try")
+    assert (3, True) == (said.code, "units.pilot" in said.err)
+
+
+def test_try_shows_what_an_agent_said_when_it_broke(example: Make) -> None:
+    """An attempt without an answer is 4, with the output that helps to mend it."""
+    shell = example(
+        {"job = json.load": "print('no key', file=sys.stderr); sys.exit(7)\njob = json.load"}
+    )
+    said = shell.ledger("try", "--arm", "baseline")
+    assert 4 == said.code
+    assert "status error (exit_7)" in said.out
+    assert "stderr    no key" in said.out
+
+
+def test_try_warns_of_an_endpoint_without_a_value(example: Make) -> None:
+    """An answer that an endpoint can't use is said before the plan is registered."""
+    shell = example({'"passed": answer == left + right, ': ""})
+    said = shell.ok("try", "--arm", "candidate")
+    assert "endpoint correct finds no value in this answer" in said.out
+
+
+def test_result_json_has_the_fields_that_others_build_on(concluded: Shell) -> None:
+    """The shape of the design, at the least."""
+    found = concluded.ok("result", "--json").json
+    assert {
+        "v", "experiment", "verdict", "reason", "reason_code", "evidence", "existed_before",
+        "as_registered", "amended", "basis", "units", "comparisons", "spend_usd", "receipt", "next",
+    } <= set(found)  # fmt: skip
+    assert {"planned", "paired", "clusters", "missing"} <= set(found["units"])
+    comparison = found["comparisons"][0]
+    assert {"name", "treatment", "control", "verdict", "endpoints", "looks"} <= set(comparison)
+    endpoint = comparison["endpoints"][0]
+    assert {
+        "name", "role", "arms", "difference", "standard_error", "df", "interval", "tests",
+        "discordant", "bounds", "warnings",
+    } <= set(endpoint)  # fmt: skip
+    assert {"lower", "upper", "level", "method"} <= set(endpoint["interval"])
+    assert {
+        "look", "endpoint", "information_fraction", "eligible", "why_not", "estimate", "nominal_p",
+        "t_critical", "p_value", "crossed",
+    } <= set(comparison["looks"][0])  # fmt: skip
+    assert (["new", "old"], None) == (found["existed_before"], found["as_registered"])
+
+
+def test_status_and_replay_json_have_the_fields_that_others_build_on(concluded: Shell) -> None:
+    """The shapes of the design, at the least; the counts add up."""
+    status = concluded.ok("status", "--json").json
+    assert {
+        "v", "experiment", "state", "planned", "settled", "pending", "failing", "in_flight",
+        "not_run", "spent_usd", "reserved_usd", "expected_usd", "looks", "head", "next",
+    } <= set(status)  # fmt: skip
+    assert status["planned"] == status["settled"] + status["pending"] + status["not_run"]
+    replay = concluded.ok("replay", "--json").json
+    assert {
+        "v", "record", "anchored", "anchored_by", "size", "root", "levels", "verdicts", "findings",
+    } <= set(replay)  # fmt: skip
+    assert ("intact", "no") == (replay["record"], replay["anchored"])
+    assert {"ok", "failed", "skipped"} >= set(replay["levels"].values())
+
+
+def test_inconclusive_result_says_why_in_words_of_the_data(shell: Shell) -> None:
+    """Four clusters are too few, and the reason counts them."""
+    shell.recorded(FEW)
+    shell.ok("run")
+    said = shell.ok("result")
+    assert "VERDICT   INCONCLUSIVE: " in said.out
+    assert "4" in said.out.partition("INCONCLUSIVE: ")[2].splitlines()[0]
+    assert "cluster" in said.out.partition("INCONCLUSIVE: ")[2].splitlines()[0]
+
+
+def test_hidden_looks_tell_only_whether_the_run_goes_on(shell: Shell) -> None:
+    """With `continue_or_stop` neither text nor JSON of a look has a number of an arm."""
+    shell.recorded(BETTER, register=False)
+    path = shell.folder / "protocol.yaml"
+    path.write_text(path.read_text() + "\nblinding: {looks: continue_or_stop}\n")
+    shell.ok("register")
+    shell.ok("run")
+    said = shell.ok("look")
+    assert "points" not in said.out
+    found = shell.ok("look", "--json").json
+    assert {
+        "v", "experiment", "look", "units", "clusters", "information_fraction", "eligible",
+        "continues", "receipt", "next",
+    } == set(found)  # fmt: skip
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_receipt_beside_the_ledger_vouches_for_nothing(concluded: Shell, quiet: bool) -> None:
+    """A receipt from the ledger's own folder is taken, with a word about its worth."""
+    name = max((concluded.folder / "ledger.db.d" / "receipts").iterdir()).name
+    words = ["replay", "--against", f"ledger.db.d/receipts/{name}"]
+    said = concluded.ok(*words, *(["--quiet"] if quiet else []))
+    assert ("vouches for nothing" in said.err) is not quiet
