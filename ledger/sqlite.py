@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -182,6 +182,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             if not is_half_committed(error):
                 raise
+        self._connection_to_read().close()
         path, self._copy = copy_to_undo(self._path)
         self._reading = connect(path, "rw")
         return self._reading.execute(sql, parameters).fetchall()
@@ -285,18 +286,16 @@ class SqliteWriter:
 
 
 def _create_schema(path: Path) -> None:
-    with IN_PROCESS:
-        try:
-            connection = connect(path, "rwc")
+    try:
+        with IN_PROCESS, closing(connect(path, "rwc")) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={USER_VERSION}")
             for statement in SCHEMA:
                 connection.execute(statement)
             connection.execute("COMMIT")
-            connection.close()
-        except sqlite3.Error as error:
-            raise store_error(error, path) from error
+    except sqlite3.Error as error:
+        raise store_error(error, path) from error
 
 
 def _rows(

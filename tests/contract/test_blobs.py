@@ -197,6 +197,7 @@ def test_process_finds_what_another_puts(folder: Path) -> None:
         "store.put_many([b'one', b'two'])\n"
         "store.put(b'three')\n"
     )
+    store.put_many([b"own", b"pack"])
     for data in (b"one", b"two", b"three"):
         assert not store.has(blob_of(data))
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)

@@ -87,24 +87,45 @@ def test_taken_name_is_refused(stack: ExitStack, tmp_path: Path, target: str) ->
 
 @pytest.mark.parametrize("target", NAMES)
 @pytest.mark.parametrize(
-    ("right", "wrong"),
-    [(b'"unit"', b'"twin"'), (b'"seq":1,', b'"seq":2,'), (b"tester", b"forger"), (b"}}", b"}")],
+    ("place", "right", "wrong"),
+    [
+        (1, b'"unit"', b'"twin"'),
+        (1, b'"seq":1,', b'"seq":2,'),
+        (1, b"tester", b"forger"),
+        (1, b"}}", b"}"),
+        # The last entry has no successor that names its leaf: only its id can tell.
+        (2, b'"passed":1.0', b'"passed":0.0'),
+    ],
 )
 def test_damaged_source_gives_no_copy(
-    stack: ExitStack, tmp_path: Path, target: str, right: bytes, wrong: bytes
+    stack: ExitStack, tmp_path: Path, target: str, place: int, right: bytes, wrong: bytes
 ) -> None:
     """A source that contradicts itself anywhere is refused, and no target is left."""
     source = tmp_path / "source.jsonl"
     append_decisions(_store(stack, source), 3)
     lines = source.read_bytes().splitlines(keepends=True)
-    assert right in lines[1]
-    lines[1] = lines[1].replace(right, wrong)
+    assert right in lines[place]
+    lines[place] = lines[place].replace(right, wrong)
     source.write_bytes(b"".join(lines))
     damaged = _store(stack, source)
     path = tmp_path / "out" / target
     with pytest.raises(IntegrityError):
         copy_ledger(damaged, path, blobs=MemoryBlobs())
     assert [] == os.listdir(path.parent)
+
+
+@pytest.mark.parametrize("target", NAMES)
+def test_damaged_blob_gives_no_copy(stack: ExitStack, tmp_path: Path, target: str) -> None:
+    """When a blob is damaged no ledger, no blob and no folder of the target is left."""
+    store = _store(stack, tmp_path / "source.db", 2)
+    blobs = blob_store(tmp_path / "source.db")
+    blobs.put(b"\x00 whole")
+    path = blobs.path_of(blobs.put(b"damaged"))
+    assert path is not None
+    path.write_bytes(b"other")
+    with pytest.raises(IntegrityError):
+        copy_ledger(store, tmp_path / "out" / target, blobs=blobs)
+    assert [] == os.listdir(tmp_path / "out")
 
 
 def test_copy_of_blobs_checks_each(tmp_path: Path) -> None:
