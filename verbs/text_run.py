@@ -111,7 +111,8 @@ def run_text(report: RunReport, command: Callable[[str], str]) -> str:
     left = report.planned - report.settled
     looks = f"look {report.looks_taken} of {report.looks_planned} taken"
     if report.reason == "complete":
-        return f"{report.experiment}   {done}   {looks}"
+        rest = f"; {count(left)} not run" if left else ""
+        return f"{report.experiment}   {done}   {looks}{rest}"
     if report.reason == "boundary":
         return f"{report.experiment}   {done}   {looks}: boundary crossed, {count(left)} not run"
     if report.reason in ("interrupted", "terminated"):

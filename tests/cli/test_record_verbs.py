@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,7 @@ import pytest
 
 from fairtrial.engine.inspecting import read_log
 
-from .conftest import BETTER, Shell
+from .conftest import BETTER, Shell, command
 
 
 def entries(shell: Shell) -> list[bytes]:
@@ -231,3 +233,20 @@ def test_json_of_every_verb_is_one_object(shell: Shell) -> None:
         assert 1 == said.json["v"], words
         assert said.out.endswith("}\n")
         assert 1 == said.out.count("\n")
+
+
+@pytest.mark.slow
+def test_reader_that_goes_away_changes_no_exit_code(concluded: Shell) -> None:
+    """`| head` ends the printing; what the verb found is still its exit code."""
+    script = 'ledger "$@" | head -n 1 >/dev/null; echo "${PIPESTATUS[0]}"'
+    (concluded.folder / "units.csv").write_text("unit\n")
+    for words, code in ((("log", "--json"), 0), (("replay",), 16)):
+        run = subprocess.run(
+            ["bash", "-c", script, "bash", *words],
+            cwd=concluded.folder,
+            env={**os.environ, "PATH": f"{command().parent}{os.pathsep}{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert (f"{code}\n", "") == (run.stdout, run.stderr)
