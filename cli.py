@@ -43,6 +43,7 @@ VERBS: dict[str, dict[str, str]] = {
         "withdraw": "End an experiment without a result.",
     },
     "The craft": {
+        "power": "Say what a plan can find, by formula and by simulating it.",
         "compare": "Compare two arms in a table of outcomes; nothing is written.",
         "demo": "Run two real comparisons, then catch a tampered copy.",
     },

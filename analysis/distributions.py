@@ -30,6 +30,7 @@ __all__ = (
     "normal_density_array",
     "normal_log_cdf",
     "normal_quantile",
+    "normal_quantile_array",
     "normal_sf",
     "normal_sf_array",
     "normal_upper_quantile",
@@ -46,6 +47,13 @@ def normal_quantile(p: float) -> float:
     """Returns the standard normal quantile of `p` in (0, 1)."""
     _check_probability(p)
     return float(_special().ndtri(p))
+
+
+def normal_quantile_array(p: FloatArray) -> FloatArray:
+    """Returns standard normal quantiles of probabilities inside (0, 1), any shape."""
+    if p.size and not (float(p.min()) > 0.0 and float(p.max()) < 1.0):
+        raise ValueError("p: expected numbers inside (0, 1)")
+    return np.asarray(_special().ndtri(p), dtype=np.float64)
 
 
 def normal_upper_quantile(p: float) -> float:

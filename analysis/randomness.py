@@ -19,11 +19,22 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ("STREAM_BOOTSTRAP", "STREAM_SIGN_FLIP", "STREAM_WILD", "indices", "signs", "words")
+__all__ = (
+    "STREAM_BOOTSTRAP",
+    "STREAM_SIGN_FLIP",
+    "STREAM_SIMULATION",
+    "STREAM_WILD",
+    "indices",
+    "signs",
+    "uniforms",
+    "words",
+)
 
 STREAM_SIGN_FLIP: Final = 1
 STREAM_WILD: Final = 2
 STREAM_BOOTSTRAP: Final = 3
+# Endpoints of one simulation take the streams from here on.
+STREAM_SIMULATION: Final = 16
 
 _WORDS_A_BLOCK: Final = 4
 
@@ -76,6 +87,16 @@ def indices(
     halves = raw.astype("<u8").view("<u4").reshape(rows, -1)[:, :columns]
     scaled = halves.astype(np.uint64) * np.uint64(below)
     return (scaled >> np.uint64(32)).astype(np.int64)
+
+
+def uniforms(count: int, *, seed: int, stream: int, run: int) -> npt.NDArray[np.float64]:
+    """Returns `count` numbers inside (0, 1) for one run, shape (count,).
+
+    The upper 52 bits of a word give (k + 1/2) / 2^52; each run takes whole blocks of its own.
+    """
+    blocks = math.ceil(count / _WORDS_A_BLOCK)
+    raw = words(count, seed=seed, stream=stream, start_block=run * blocks)
+    return ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def _check_words(count: int, seed: int, stream: int) -> None:

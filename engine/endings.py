@@ -13,6 +13,7 @@ Rules (PROTOCOL-V1, sections 7.4 and 7.5):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -26,7 +27,7 @@ from .claims import Claim, combined, is_decided, read_together
 from .evaluate import AnalysisContext, found_in, history_of, place_of, standing
 from .readings import NOT_SHOWN, Place, Reading, read_test, reason_of
 
-__all__ = ("Ending", "endings")
+__all__ = ("Ending", "claim_of", "endings")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -62,6 +63,53 @@ def endings(context: AnalysisContext, frame: Frame) -> tuple[Ending, ...]:
     return tuple(_compared(each, other.again(each)) for each in found)
 
 
+def claim_of(
+    context: AnalysisContext, comparison: Comparison, readings: Sequence[Reading]
+) -> Claim:
+    """Returns what the looks taken say of a comparison, without reading anything again.
+
+    Args:
+        context: looks after which nothing else comes; no outcome was declared invalid.
+        comparison: which.
+        readings: those of the last look taken.
+    """
+    decided = _decided(context, comparison)
+    if decided is not None:
+        return decided[0]
+    verdicts: list[tuple[Test, Verdict]] = []
+    for reading in readings:
+        if reading.test.comparison.name == comparison.name:
+            crossing = standing(context, reading.test, len(context.taken))
+            verdicts.append((reading.test, crossing[1] if crossing else reading.verdict))
+    return combined(context.protocol, verdicts)
+
+
+def _decided(context: AnalysisContext, comparison: Comparison) -> tuple[Claim, int] | None:
+    """Returns the claim of the first look that decided a comparison, and its number."""
+    for number in range(1, len(context.taken) + 1):
+        verdicts = _on_record(context, comparison, number)
+        claim = combined(context.protocol, verdicts)
+        if is_decided(context.protocol, claim, verdicts):
+            return claim, number
+    return None
+
+
+def _on_record(
+    context: AnalysisContext, comparison: Comparison, number: int
+) -> list[tuple[Test, Verdict]]:
+    """Returns what each test showed up to a look, from the events alone."""
+    look = context.taken[number - 1]
+    verdicts: list[tuple[Test, Verdict]] = []
+    for test in _own(tests_of(context.protocol), comparison):
+        crossing = standing(context, test, number)
+        verdicts.append((test, crossing[1] if crossing else _open(found_in(look, test))))
+    return verdicts
+
+
+def _own(tests: Sequence[Test], comparison: Comparison) -> list[Test]:
+    return [test for test in tests if test.comparison.name == comparison.name]
+
+
 def _compared(ending: Ending, other: Verdict) -> Ending:
     if ending.claim.verdict.verdict == other.verdict:
         return ending
@@ -79,11 +127,9 @@ class _Reader:
 
     def ending(self, comparison: Comparison) -> Ending:
         """Returns how a comparison ends by the looks on record."""
-        for number in range(1, len(self._context.taken) + 1):
-            verdicts = self._on_record(comparison, number)
-            claim = combined(self._protocol, verdicts)
-            if is_decided(self._protocol, claim, verdicts):
-                return self._ending(comparison, claim, number)
+        decided = _decided(self._context, comparison)
+        if decided is not None:
+            return self._ending(comparison, *decided)
         number = len(self._context.taken)
         if number and self._context.stopped_by in ("last_look", "boundary"):
             claim = combined(self._protocol, self._verdicts(comparison, number))
@@ -126,16 +172,6 @@ class _Reader:
         code: ReasonCode = "stopped_by_person" if person else "under_run"
         return Claim(verdict=Verdict("inconclusive", code), test=claim.test)
 
-    def _on_record(self, comparison: Comparison, number: int) -> list[tuple[Test, Verdict]]:
-        """Returns what each test showed up to a look, from the events alone."""
-        look = self._context.taken[number - 1]
-        verdicts: list[tuple[Test, Verdict]] = []
-        for test in self._own(comparison):
-            crossing = standing(self._context, test, number)
-            found = found_in(look, test)
-            verdicts.append((test, crossing[1] if crossing else _open(found)))
-        return verdicts
-
     def _verdicts(self, comparison: Comparison, number: int | None) -> list[tuple[Test, Verdict]]:
         """Returns what each test shows up to a look: its crossing, else its reading there."""
         return [
@@ -151,7 +187,7 @@ class _Reader:
         return self._reading(test, place).verdict if self._invalidated else verdict
 
     def _own(self, comparison: Comparison) -> list[Test]:
-        return [test for test in self._tests if test.comparison.name == comparison.name]
+        return _own(self._tests, comparison)
 
     def _reading(self, test: Test, number: int | None) -> Reading:
         key = (test.comparison.name, test.endpoint.name)

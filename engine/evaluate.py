@@ -41,6 +41,7 @@ __all__ = (
     "METHOD",
     "AnalysisContext",
     "LookBody",
+    "LookNumbers",
     "StoppedBy",
     "digest_of",
     "evaluate_look",
@@ -118,10 +119,11 @@ def evaluate_look(context: AnalysisContext, number: int) -> LookBody:
 
 
 class LookNumbers(NamedTuple):
-    """What a look says, and whether the run goes on after it."""
+    """What a look says, the readings behind it, and whether the run goes on after it."""
 
     continues: bool
     comparisons: tuple[LookComparison, ...]
+    readings: tuple[Reading, ...]
 
 
 def look_numbers(context: AnalysisContext, frame: Frame, number: int) -> LookNumbers:
@@ -137,6 +139,7 @@ def look_numbers(context: AnalysisContext, frame: Frame, number: int) -> LookNum
             _comparison(comparison, readings)
             for comparison in context.protocol.analysis.comparisons
         ),
+        readings=tuple(readings),
     )
 
 

@@ -14,6 +14,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Freeze, FrozenArm, Origin
 from fairtrial.ledger.protocol import Protocol, is_live, nano_usd
@@ -24,6 +26,8 @@ from .drivers import Driver, open_driver
 from .files import list_files
 from .look_table import PowerReport, look_table, power_findings
 from .plan import Plan, build_plan, plan_lines
+from .power_file import parse_power_report
+from .power_values import SimulatedPower
 from .registering import rules_of
 from .trial import Trial
 from .units import Units, check_units, parse_pilot, parse_units
@@ -68,11 +72,17 @@ def read_units(protocol: Protocol, folder: Path) -> Units:
     return units
 
 
-def design_of(protocol: Protocol, folder: Path) -> Design:
+def design_of(protocol: Protocol, folder: Path, *, power_report: bytes | None = None) -> Design:
     """Returns units, run order, and what they mean for power.
+
+    Args:
+        protocol: The plan.
+        folder: Where its files are.
+        power_report: What `ledger power --json` printed, to lead over the formula.
 
     Raises:
         ProtocolError: Units or looks aren't acceptable.
+        RefusedError: The power report is about another plan.
     """
     units = read_units(protocol, folder)
     repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
@@ -80,7 +90,11 @@ def design_of(protocol: Protocol, folder: Path) -> Design:
     table = look_table(protocol, plan, units)
     first = {plan.units[plan.unit_of[i]] for i in range(table[0].last)}
     check_units(units, protocol.endpoints, first_look=first, name=protocol.units.file)
-    return Design(protocol, units, plan, power_findings(protocol, plan, units))
+    simulated = None
+    if power_report is not None:
+        simulated = parse_power_report(power_report, protocol, plan)
+    power = power_findings(protocol, plan, units, simulated=simulated)
+    return Design(protocol, units, plan, power)
 
 
 def open_drivers(protocol: Protocol, folder: Path, units: Units) -> dict[str, Driver]:
@@ -103,8 +117,15 @@ def open_drivers(protocol: Protocol, folder: Path, units: Units) -> dict[str, Dr
     return drivers
 
 
-def freeze(trial: Trial, known: Experiment) -> tuple[Freeze, Design]:
+def freeze(
+    trial: Trial, known: Experiment, *, power_report: bytes | None = None
+) -> tuple[Freeze, Design]:
     """Freezes a registered experiment.
+
+    Args:
+        trial: The ledger, opened for writing.
+        known: The experiment.
+        power_report: What `ledger power --json` printed; kept as a blob.
 
     Raises:
         RefusedError: It is frozen with other content, a file changed, or the design can't conclude.
@@ -112,11 +133,28 @@ def freeze(trial: Trial, known: Experiment) -> tuple[Freeze, Design]:
     """
     check_registered(trial, known, act="freeze") if known.freeze_seq is None else None
     path = protocol_path(trial, known)
-    design = design_of(trial.protocol(known), path.parent)
+    if power_report is None:
+        power_report = _report_on_record(trial, known)
+    design = design_of(trial.protocol(known), path.parent, power_report=power_report)
+    if power_report is not None:
+        trial.blobs.put(power_report)
     _refuse_hopeless(known, design.power)
     event = _freeze_event(trial, known, design, path)
     trial.append(event)
     return event, design
+
+
+def _report_on_record(trial: Trial, known: Experiment) -> bytes | None:
+    """Returns the power report that a freeze has taken over already, so the same again is one."""
+    frozen = trial.log.find(known.name, "freeze")
+    if not isinstance(frozen, Freeze) or frozen.power is None:
+        return None
+    report = msgspec.json.decode(trial.blobs.get(frozen.power), type=_Kept)
+    return None if report.simulated is None else trial.blobs.get(report.simulated.report)
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    simulated: SimulatedPower | None = None
 
 
 def _refuse_hopeless(known: Experiment, power: PowerReport) -> None:

@@ -27,7 +27,15 @@ from fairtrial.ledger.protocol import Protocol
 from .arrays import clusters_of_population
 from .boundaries import look_tests, tests_of
 from .plan import Plan, look_cuts
-from .power_values import EndpointPower, Finding, LookFacts, PowerCell, PowerReport, assess
+from .power_values import (
+    EndpointPower,
+    Finding,
+    LookFacts,
+    PowerCell,
+    PowerReport,
+    SimulatedPower,
+    assess,
+)
 from .units import Units
 from .wording import cluster_noun, plan_facts, plural, sentence, unit_noun
 
@@ -66,8 +74,17 @@ def look_table(protocol: Protocol, plan: Plan, units: Units) -> tuple[LookPlan, 
     )
 
 
-def power_findings(protocol: Protocol, plan: Plan, units: Units) -> PowerReport:
-    """Returns the findings of a plan, the smallest difference it can find, and where looks fall."""
+def power_findings(
+    protocol: Protocol, plan: Plan, units: Units, *, simulated: SimulatedPower | None = None
+) -> PowerReport:
+    """Returns the findings of a plan, the smallest difference it can find, and where looks fall.
+
+    Args:
+        protocol: the plan.
+        plan: its run order.
+        units: its units.
+        simulated: what a simulation of the protocol found; it leads over the formula.
+    """
     looks = look_table(protocol, plan, units)
     tests = tests_of(protocol)
     last = looks[-1].tests
@@ -77,6 +94,8 @@ def power_findings(protocol: Protocol, plan: Plan, units: Units) -> PowerReport:
         if test.role == "primary"
     ]
     sentences = _sentences(protocol, plan, units, found, looks[-1])
+    if simulated is not None:
+        _lead(sentences, simulated, protocol.power.target)
     findings = tuple(name for name in get_args(Finding) if name in sentences)
     reasons = {
         name: reason
@@ -97,7 +116,17 @@ def power_findings(protocol: Protocol, plan: Plan, units: Units) -> PowerReport:
         smallest_difference=first.smallest_difference,
         looks=_look_facts(protocol, looks),
         endpoints=tuple(found),
+        simulated=simulated,
     )
+
+
+def _lead(sentences: dict[str, str], simulated: SimulatedPower, target: float) -> None:
+    """Puts what the simulation says of power in the place of what the formula says."""
+    sentences.pop("underpowered", None)
+    sentences.pop("not_assessed", None)
+    if simulated.power < target:
+        power = f"{simulated.power:.2f} in {simulated.runs} simulated runs"
+        sentences["underpowered"] = f"power is {power}, below the target {target:.2f}"
 
 
 def power_blob(report: PowerReport) -> bytes:

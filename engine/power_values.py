@@ -22,7 +22,7 @@ from fairtrial.analysis.power import PowerReport as Assessment
 from fairtrial.analysis.values import Undetermined
 from fairtrial.analysis.verdict import Finding as Guard
 from fairtrial.analysis.verdict import Rule
-from fairtrial.ledger.events import LookTest
+from fairtrial.ledger.events import Blob, LookTest
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
 from .arrays import cluster_sizes_in_order
@@ -36,6 +36,7 @@ __all__ = (
     "LookFacts",
     "PowerCell",
     "PowerReport",
+    "SimulatedPower",
     "assess",
     "rules_of",
 )
@@ -99,6 +100,27 @@ class EndpointPower(_Report, frozen=True, kw_only=True):
     table: tuple[PowerCell, ...]
 
 
+class SimulatedPower(_Report, frozen=True, kw_only=True):
+    """What a simulation of the very protocol found; see `simulating.py`.
+
+    Attributes:
+        report: the whole report, kept beside the ledger.
+        runs: per case; `seed` of its draws.
+        effect: true difference.
+        power: share of runs with the intended verdict.
+        type_i_error: share of runs with a claim where a claim is an error.
+        expected_units: units used, on average.
+    """
+
+    report: Blob
+    runs: int
+    seed: int
+    effect: float
+    power: float
+    type_i_error: float
+    expected_units: float
+
+
 class PowerReport(_Report, frozen=True, kw_only=True):
     """What is known about a plan before it runs.
 
@@ -111,6 +133,7 @@ class PowerReport(_Report, frozen=True, kw_only=True):
         power: of the gate comparison's first primary; `smallest_difference` likewise.
         looks: where the looks fall.
         endpoints: one for each comparison and primary endpoint.
+        simulated: what a simulation found, where one was handed over; it leads over the formula.
     """
 
     findings: tuple[str, ...]
@@ -123,6 +146,7 @@ class PowerReport(_Report, frozen=True, kw_only=True):
     smallest_difference: float | None
     looks: tuple[LookFacts, ...]
     endpoints: tuple[EndpointPower, ...]
+    simulated: SimulatedPower | None = None
 
 
 def assess(

@@ -96,6 +96,7 @@ def register_protocol(
     override: str | None = None,
     supersedes: str | None = None,
     key: str | None = None,
+    power_report: bytes | None = None,
 ) -> Registered:
     """Registers a protocol, and freezes it when its units file is there.
 
@@ -107,6 +108,7 @@ def register_protocol(
         override: Reason for registering files that aren't committed.
         supersedes: The withdrawn experiment that this one replaces.
         key: The name of the key that signs; None: the one in FAIRTRIAL_KEY, if any.
+        power_report: What `ledger power --json` printed; it leads over the formula at the freeze.
 
     Raises:
         ProtocolError: The protocol or a file isn't acceptable.
@@ -116,7 +118,7 @@ def register_protocol(
     loaded = load_protocol(protocol)
     units = loaded.path.parent / loaded.protocol.units.file
     if with_freeze and units.is_file():
-        _check_before_record(loaded)
+        _check_before_record(loaded, power_report)
     setup = anchor_setup(key, os.environ)
     setup.check(loaded.protocol.require.anchor, loaded.protocol.id)
     fresh = not ledger.exists()
@@ -124,7 +126,7 @@ def register_protocol(
         event = register(trial, loaded, override=override, supersedes=supersedes)
         known, frozen = trial.experiment(loaded.protocol.id), None
         if with_freeze and units.is_file():
-            frozen = freeze(trial, known)
+            frozen = freeze(trial, known, power_report=power_report)
         sealed = seal(trial, setup, known)
         what = "freeze" if frozen else "register"
         return Registered(
@@ -138,9 +140,9 @@ def register_protocol(
         )
 
 
-def _check_before_record(loaded: Loaded) -> None:
+def _check_before_record(loaded: Loaded, power_report: bytes | None) -> None:
     """Refuses a design that its freeze would refuse, before anything is on record."""
-    design = design_of(loaded.protocol, loaded.path.parent)
+    design = design_of(loaded.protocol, loaded.path.parent, power_report=power_report)
     if design.power.refused:
         raise RefusedError(
             "this design can hardly reach a verdict: " + "; ".join(design.power.refused.values()),
@@ -168,9 +170,21 @@ def _setup_for(trial: Trial, known: Experiment, key: str | None) -> AnchorSetup:
 
 
 def freeze_experiment(
-    ledger: Path, name: str | None, *, actor: str, key: str | None = None
+    ledger: Path,
+    name: str | None,
+    *,
+    actor: str,
+    key: str | None = None,
+    power_report: bytes | None = None,
 ) -> Registered:
     """Freezes a registered experiment.
+
+    Args:
+        ledger: The ledger's file.
+        name: The experiment; None when there is only one.
+        actor: Who freezes, as claimed.
+        key: The name of the key that signs; None: the one in FAIRTRIAL_KEY, if any.
+        power_report: What `ledger power --json` printed; it leads over the formula.
 
     Raises:
         RefusedError: A file changed, or the design is hopeless.
@@ -179,7 +193,7 @@ def freeze_experiment(
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
         setup = _setup_for(trial, known, key)
-        event, design = freeze(trial, known)
+        event, design = freeze(trial, known, power_report=power_report)
         sealed = seal(trial, setup, known)
         registered = trial.log.find(known.name, "register")
         assert isinstance(registered, Register)

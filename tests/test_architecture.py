@@ -61,6 +61,7 @@ LIBRARIES_OF_MODULE = {
     # The bridge from events to arrays and back.
     "engine/arrays.py": ("numpy",),
     "engine/slot_values.py": ("numpy",),
+    "engine/simulated_outcomes.py": ("numpy",),
 }
 # Imported inside the function that needs it, since other functions of the package do without it.
 LATE = {"ledger": ("sqlite_utils",), "analysis": ("scipy",)}

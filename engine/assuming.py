@@ -1,0 +1,184 @@
+"""What a simulation assumes of the outcomes: stated in the protocol, or seen in a pilot. Pure.
+
+Leaves the drawing to `analysis/simulation.py`.
+
+Rules:
+- Spread comes from `power.assume`; the icc from there, else that of the looks, else 0 where units
+  are single. Without a spread there is no simulation.
+- A pilot gives spread, icc (not below 0) and loss of its own paired differences, by the same
+  endpoint: what few units show is uncertain, and the report says how many there were.
+- An assumption is of the reduced paired difference, on the scale of the endpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+
+from fairtrial.analysis.correlation import icc_anova
+from fairtrial.analysis.simulation import PairModel
+from fairtrial.analysis.values import Undetermined
+from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.protocol import Endpoint, Protocol
+
+from .arrays import logged, pair_up
+from .evaluate import AnalysisContext, frame_of
+from .simulated_outcomes import gate_of
+
+__all__ = ("Assumed", "assumed_by", "model_of", "pilot_assumption")
+
+_SUPPORTED = ("binary", "bounded", "continuous", "cost")
+
+
+class Assumed(msgspec.Struct, frozen=True, kw_only=True):
+    """What outcomes are drawn from.
+
+    Attributes:
+        discordance: share of pairs that differ; None where outcomes aren't yes or no.
+        sd: of the paired difference.
+        icc: intra-cluster correlation of the difference.
+        missing: share of pairs lost.
+        base: see `PairModel`; None: half, or a level at which nothing is negative.
+        source: the protocol, or a pilot.
+        units: pairs of the pilot.
+    """
+
+    discordance: float | None
+    sd: float | None
+    icc: float
+    missing: float
+    base: float | None = None
+    source: Literal["protocol", "pilot"]
+    units: int | None = None
+
+
+def assumed_by(protocol: Protocol) -> Assumed | None:
+    """Returns what the protocol assumes; None where it doesn't say enough."""
+    assume = protocol.power.assume
+    icc = protocol.looks.icc if assume.icc is None else assume.icc
+    if icc is None and protocol.units.cluster is None:
+        icc = 0.0
+    if icc is None or (assume.discordance is None and assume.sd is None):
+        return None
+    return Assumed(
+        discordance=assume.discordance,
+        sd=assume.sd,
+        icc=icc,
+        missing=assume.missing or 0.0,
+        source="protocol",
+    )
+
+
+def pilot_assumption(protocol: Protocol, pilot: AnalysisContext) -> Assumed:
+    """Returns what a pilot shows of the gate comparison's first primary endpoint.
+
+    Args:
+        protocol: the plan that is simulated; its endpoint says what is read.
+        pilot: outcomes of the pilot, with its own plan; its arms have the same names.
+
+    Raises:
+        RefusedError: The pilot lacks an arm, or has fewer than two pairs.
+    """
+    comparison = gate_of(protocol)
+    endpoint = next(each for each in protocol.endpoints if each.role == "primary")
+    lacking = {comparison.control, comparison.treatment} - set(pilot.plan.arms)
+    if lacking:
+        raise RefusedError(
+            "the pilot has other arms",
+            where=pilot.protocol.id,
+            expected=f"arms {comparison.control} and {comparison.treatment}",
+            found=", ".join(pilot.plan.arms),
+        )
+    frame = replace(frame_of(pilot), protocol=_with_endpoint(pilot.protocol, protocol))
+    pairs = pair_up(frame, comparison, endpoint, last=pilot.plan.slot_count)
+    scaled = logged(pairs) if endpoint.scale == "log" else pairs
+    if isinstance(scaled, Undetermined) or len(scaled.completions[0].differences) < 2:
+        raise RefusedError(
+            "the pilot can't say how differences spread",
+            where=f"{pilot.protocol.id}: {endpoint.name}",
+            expected="at least two complete pairs",
+            found=str(len(pairs.units)),
+        )
+    differences = scaled.completions[0].differences
+    n = len(differences)
+    mean = math.fsum(differences.tolist()) / n
+    spread = math.sqrt(math.fsum(((differences - mean) ** 2).tolist()) / (n - 1))
+    found = icc_anova(differences, scaled.clusters)
+    control = scaled.completions[0].control
+    is_binary = endpoint.type == "binary"
+    return Assumed(
+        discordance=float((differences != 0.0).sum()) / n if is_binary else None,
+        sd=None if is_binary else spread,
+        icc=0.0 if isinstance(found, Undetermined) else min(max(found.icc, 0.0), 0.99),
+        missing=1.0 - n / pairs.planned,
+        base=_base(control.tolist(), differences.tolist(), is_binary=is_binary),
+        source="pilot",
+        units=n,
+    )
+
+
+def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: float) -> PairModel:
+    """Returns the model of one endpoint at a true difference.
+
+    Raises:
+        RefusedError: The endpoint's type isn't simulated, or the effect is larger than the
+        discordance.
+    """
+    if endpoint.type not in _SUPPORTED:
+        raise RefusedError(
+            "this type of endpoint is not simulated",
+            where=f"endpoints.{endpoint.name}.type",
+            expected=", ".join(_SUPPORTED),
+            found=endpoint.type,
+        )
+    discordance = assumed.discordance if endpoint.type == "binary" else None
+    if endpoint.type == "binary" and discordance is None:
+        # Of a difference of -1, 0 or 1 the spread and the mean give the share that differs.
+        discordance = min(1.0, (assumed.sd or 0.0) ** 2 + effect**2)
+    if discordance is not None and discordance < abs(effect):
+        raise RefusedError(
+            "the true difference is larger than the share of pairs that differ",
+            where="power.assume.discordance",
+            expected=f"at least {abs(effect):g}",
+            found=f"{discordance:g}",
+        )
+    sd = assumed.sd
+    if sd is None:
+        sd = math.sqrt(max((assumed.discordance or 0.0) - effect**2, 0.0))
+    return PairModel(
+        effect=effect,
+        sd=sd,
+        discordance=discordance,
+        icc=min(assumed.icc, 0.999),
+        missing=assumed.missing,
+        base=_middle(endpoint, assumed, effect, sd),
+        bounds=endpoint.bounds,
+        is_log=endpoint.scale == "log",
+    )
+
+
+def _middle(endpoint: Endpoint, assumed: Assumed, effect: float, sd: float) -> float:
+    if assumed.base is not None:
+        return assumed.base
+    if endpoint.type == "binary":
+        return 0.5
+    if endpoint.bounds is not None:
+        return (endpoint.bounds[0] + endpoint.bounds[1]) / 2.0
+    # High enough that no value is negative: a claim on the log scale needs that.
+    return 1.0 if endpoint.scale == "log" else 10.0 * (sd + abs(effect)) or 1.0
+
+
+def _base(control: list[float], differences: list[float], *, is_binary: bool) -> float:
+    if is_binary:
+        equal = [a for a, d in zip(control, differences, strict=True) if d == 0.0]
+        return sum(equal) / len(equal) if equal else 0.5
+    middle = [a + d / 2.0 for a, d in zip(control, differences, strict=True)]
+    return math.fsum(middle) / len(middle)
+
+
+def _with_endpoint(pilot: Protocol, protocol: Protocol) -> Protocol:
+    """Returns the pilot's protocol with the missing rules of the plan that is simulated."""
+    return msgspec.structs.replace(pilot, missing=protocol.missing)

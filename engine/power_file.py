@@ -1,0 +1,84 @@
+"""The report of `ledger power --json`, as a freeze takes it over. Pure.
+
+Leaves the simulation to `simulating.py`, and what it does to the findings to `look_table.py`.
+
+Rules:
+- The report must be about this protocol and run order, and by this version's numbers.
+- Only a simulation of the registered effect, with at least 100 runs a case, all of whose checked
+  runs came out alike, is taken over.
+- What was assumed is the protocol's or a pilot's; the freeze keeps the whole report as a blob.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+
+from fairtrial.ledger.canonical import blob_of
+from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.protocol import Protocol
+
+from .plan import Plan
+from .power_values import SimulatedPower
+from .simulating import Simulation, is_about
+
+__all__ = ("RUNS_MIN", "parse_power_report")
+
+RUNS_MIN = 100
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    v: int
+    simulation: Simulation | None
+
+
+def parse_power_report(data: bytes, protocol: Protocol, plan: Plan) -> SimulatedPower:
+    """Returns what a report says of a plan.
+
+    Raises:
+        RefusedError: The bytes are no such report, or it is about another plan.
+    """
+    try:
+        found = msgspec.json.decode(data, type=_File).simulation
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise _refused("what `ledger power --json` prints", str(error)) from error
+    if found is None:
+        raise _refused("a report with a simulation", "the formula alone")
+    for expected, what in _problems(found, protocol, plan):
+        raise _refused(expected, what)
+    at_effect, at_border = found.cases
+    return SimulatedPower(
+        report=blob_of(data),
+        runs=found.runs,
+        seed=found.seed,
+        effect=at_effect.effect,
+        power=at_effect.intended,
+        type_i_error=at_border.intended,
+        expected_units=at_effect.expected_units,
+    )
+
+
+def _problems(found: Simulation, protocol: Protocol, plan: Plan) -> Iterator[tuple[str, str]]:
+    if not is_about(found, protocol, plan):
+        yield "a report of this protocol and these units", f"one of other bytes ({found.protocol})"
+    if found.runs < RUNS_MIN:
+        yield f"at least {RUNS_MIN} runs a case", str(found.runs)
+    if found.agreed != found.checked:
+        yield f"{found.checked} runs that came out alike", str(found.agreed)
+    effect = protocol.power.effect
+    if [case.name for case in found.cases] != ["at_effect", "at_border"] or effect is None:
+        yield "a simulation of the registered effect", "no effect"
+    elif not math.isclose(abs(found.cases[0].effect), abs(effect), abs_tol=1e-12):
+        yield f"the registered effect, {effect:g}", f"{found.cases[0].effect:g}"
+
+
+def _refused(expected: str, found: str) -> RefusedError:
+    return RefusedError(
+        "the power report isn't one of this plan",
+        where="--power-report",
+        expected=expected,
+        found=found,
+        todo="ledger power PROTOCOL --json > power.json",
+    )
