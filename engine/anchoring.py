@@ -41,11 +41,13 @@ from .witnessing import ask_witness, with_lines
 __all__ = (
     "Level",
     "Sealed",
+    "anchor_now",
     "check_run_allowed",
     "embed_note",
     "notes_folder",
     "open_own_note",
     "seal",
+    "witness_note",
     "write_checkpoint",
 )
 
@@ -207,16 +209,25 @@ def seal(trial: Trial, setup: AnchorSetup, known: Experiment | None) -> Sealed |
     if setup.key is None:
         return None
     wanted = "none" if known is None else trial.protocol(known).require.anchor
-    if wanted != "none" and _is_covered(trial, wanted):
-        return None
-    sealed = write_checkpoint(trial, setup)
     if wanted == "none":
-        return sealed
+        return write_checkpoint(trial, setup)
+    return None if _is_covered(trial, wanted) else anchor_now(trial, setup, wanted)
+
+
+def anchor_now(trial: Trial, setup: AnchorSetup, wanted: Level) -> Sealed:
+    """Signs the present head and embeds it, at the level wanted if that can be reached from here.
+
+    Args:
+        trial: The ledger, opened for writing.
+        setup: What can be anchored with.
+        wanted: The level to reach; a lower one is embedded where it isn't, and `problem` says why.
+    """
+    sealed = write_checkpoint(trial, setup)
     note, token, problem = sealed.path.read_bytes(), None, ""
     try:
         if wanted == "witness":
-            note = _witnessed(trial, setup, note, sealed.size)
-            sealed = sealed._replace(path=_write_note(trial.side, note))
+            sealed = witness_note(trial, setup, sealed)
+            note = sealed.path.read_bytes()
         elif wanted == "timestamp":
             token = _stamped(setup, note)
     except RefusedError as error:
@@ -234,9 +245,15 @@ def _is_covered(trial: Trial, level: str) -> bool:
     return rest is not None and all(isinstance(event, Anchor) for _, event in rest)
 
 
-def _witnessed(trial: Trial, setup: AnchorSetup, note: bytes, size: int) -> bytes:
-    """Returns a note with the lines of the witnesses that have an address, if a quorum agrees."""
-    assert setup.policy is not None, "checked before the act"
+def witness_note(trial: Trial, setup: AnchorSetup, sealed: Sealed) -> Sealed:
+    """Has a signed head cosigned by the witnesses of the policy that have an address.
+
+    Raises:
+        RefusedError: They aren't a quorum.
+    """
+    if setup.policy is None:
+        raise RefusedError("no policy names witnesses", found="FAIRTRIAL_POLICY isn't set")
+    note, size = sealed.path.read_bytes(), sealed.size
 
     def prove(old: int) -> tuple[bytes, ...]:
         return span_roots(trial.store.leaves(0, size), consistency_spans(min(old, size), size))
@@ -248,9 +265,10 @@ def _witnessed(trial: Trial, setup: AnchorSetup, note: bytes, size: int) -> byte
                 note = with_lines(note, [ask_witness(setup.policy.urls[name], note, key, prove)])
             except RefusedError as error:
                 failed = failed or f"{name}: {error.found or error.what}"
+    path = _write_note(trial.side, note)
     if not _is_witnessed(note, setup.policy):
         raise RefusedError("no quorum of witnesses", found=failed or "no witness has an address")
-    return note
+    return sealed._replace(path=path)
 
 
 def _stamped(setup: AnchorSetup, note: bytes) -> bytes:
