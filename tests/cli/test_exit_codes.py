@@ -17,6 +17,8 @@ from fairtrial.ledger.merkle import leaf_hash
 
 from .conftest import BETTER, FEW, WORSE, Shell
 
+pytestmark = pytest.mark.slow
+
 
 def receipt_of(folder: Path) -> str:
     """Returns the newest receipt that was kept."""

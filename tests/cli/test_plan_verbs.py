@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import BETTER, FEW, Shell
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Shell]
 
 

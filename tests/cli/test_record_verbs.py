@@ -15,6 +15,8 @@ from fairtrial.engine.inspecting import read_log
 
 from .conftest import BETTER, Shell, command
 
+pytestmark = pytest.mark.slow
+
 
 def entries(shell: Shell) -> list[bytes]:
     """Returns the stored entries of a folder's ledger."""
@@ -235,7 +237,6 @@ def test_json_of_every_verb_is_one_object(shell: Shell) -> None:
         assert 1 == said.out.count("\n")
 
 
-@pytest.mark.slow
 def test_reader_that_goes_away_changes_no_exit_code(concluded: Shell) -> None:
     """`| head` ends the printing; what the verb found is still its exit code."""
     script = 'ledger "$@" | head -n 1 >/dev/null; echo "${PIPESTATUS[0]}"'

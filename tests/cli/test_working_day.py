@@ -12,11 +12,12 @@ import pytest
 
 from .conftest import BETTER, Shell
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Shell]
 RECEIPT = re.compile(r"^receipt +(fairtrial:[0-9a-f]{32}@\d+#[A-Za-z0-9+/]{43}=)$", re.MULTILINE)
 
 
-@pytest.mark.slow
 def test_working_day_from_init_to_replay(tmp_path: Path) -> None:
     """Every command prints the one to type next; the last one verifies what the first began."""
     shell = Shell(tmp_path)
@@ -50,7 +51,6 @@ def test_working_day_from_init_to_replay(tmp_path: Path) -> None:
     assert said.out.endswith("when, without an outside time stamp.\n")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("store", ["ledger.db", "ledger.jsonl"])
 def test_same_command_resumes_and_counts_nothing_twice(example: Make, store: str) -> None:
     """A run that a ceiling stopped goes on after an amendment; each slot has one outcome."""
@@ -76,7 +76,6 @@ def test_same_command_resumes_and_counts_nothing_twice(example: Make, store: str
     assert 0 == shell.ledger("replay", *place).code
 
 
-@pytest.mark.slow
 def test_failing_arm_stops_the_run_and_gives_up_no_slot(example: Make) -> None:
     """Five errors in a row end the run with 4; the same command goes on once that is mended."""
     shell = example({"import json\n": "import json\nraise SystemExit(75)\n"})
@@ -89,7 +88,6 @@ def test_failing_arm_stops_the_run_and_gives_up_no_slot(example: Make) -> None:
     assert (0, 48, "ledger run") == (status["settled"], status["pending"], status["next"])
 
 
-@pytest.mark.slow
 def test_everything_failed_is_no_success(example: Make) -> None:
     """No outcome at all: the run isn't 0, no look can be had, and the verdict is inconclusive."""
     shell = example({"import json\n": "import json\nraise SystemExit(2)\n"})
