@@ -376,5 +376,6 @@ def test_replaced_ledger_is_noticed(disk: Medium, tmp_path: Path) -> None:
     append(other.open(), 2, sizes=(3_000,))
     other.close()
     other.path.replace(disk.path)
-    with pytest.raises(StoreError):
-        append(store, 1)
+    for use in (store.tail, lambda: append(store, 1)):
+        with pytest.raises(StoreError):
+            use()

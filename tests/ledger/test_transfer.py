@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.ledger.blobs import MemoryBlobs
+from fairtrial.ledger.canonical import blake3_hex
 from fairtrial.ledger.errors import IntegrityError, StoreError
 from fairtrial.ledger.memory import MemoryStore
 from fairtrial.ledger.merkle import root_of
@@ -119,8 +120,11 @@ def test_damaged_blob_gives_no_copy(stack: ExitStack, tmp_path: Path, target: st
     """When a blob is damaged no ledger, no blob and no folder of the target is left."""
     store = _store(stack, tmp_path / "source.db", 2)
     blobs = blob_store(tmp_path / "source.db")
-    blobs.put(b"\x00 whole")
-    path = blobs.path_of(blobs.put(b"damaged"))
+    # More than one batch of whole blobs is copied before the damaged one, whose name sorts last.
+    for number in range(4):
+        blobs.put(bytes([number]) * 2_000_000)
+    last = next(data for n in range(9_999) if blake3_hex(data := b"%d" % n).startswith("ff"))
+    path = blobs.path_of(blobs.put(last))
     assert path is not None
     path.write_bytes(b"other")
     with pytest.raises(IntegrityError):
@@ -212,6 +216,21 @@ def test_killed_copy_leaves_no_ledger(stack: ExitStack, tmp_path: Path, target: 
                 assert (store.tail(), []) == (copy.tail(), list(copy.check()))
             path.unlink()
     assert store.tail() == copy_ledger(store, path)
+
+
+class _Forgetful(MemoryStore):
+    """A medium that gives back less than was written to it."""
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        return iter(list(super().read(start, stop))[:-1])
+
+
+def test_copy_is_read_back() -> None:
+    """A copy counts only when the target gives back what it was given."""
+    source = MemoryStore()
+    append_decisions(source, 3)
+    with pytest.raises(IntegrityError, match="doesn't hold what was written"):
+        copy_entries(source, _Forgetful())
 
 
 def test_empty_store_is_copied() -> None:
