@@ -26,6 +26,7 @@ from .evaluate import AnalysisContext, frame_of
 from .finals import Final, finals
 from .reasoning import reason_text
 from .result_body import ResultBody
+from .tipping import Step, Tipping, tipping_point
 from .wording import cluster_noun, in_points, plural, unit_noun
 
 __all__ = ("detail",)
@@ -132,6 +133,7 @@ def _endpoint(frame: Frame, ending: Ending, final: Final) -> Json:
             "upper": final.bounds.upper,
             "claim_holds": final.bounds.holds,
         },
+        "tipping": _tipping(tipping_point(frame, ending, final)),
         "units": {
             "planned": pairs.planned,
             "paired": int(pairs.units.size),
@@ -176,6 +178,20 @@ def _interval(final: Final, numbers: Numbers) -> Json | None:
         "parts": {
             name: {"lower": lower, "upper": upper} for name, (lower, upper) in numbers.parts.items()
         },
+    }
+
+
+def _tipping(found: Tipping | None) -> Json | None:
+    if found is None:
+        return None
+    return {
+        "lost": found.lost,
+        "claim": found.claim,
+        "changes_at": found.changes_at,
+        "steps": [
+            {name: getattr(step, name) for name in Step.__dataclass_fields__}
+            for step in found.steps
+        ],
     }
 
 

@@ -121,7 +121,7 @@ def decisions_of(frame: Frame) -> Iterator[Decision]:
             arm=slot.arm,
             replicate=slot.replicate,
             origin="live",
-            status=STATUSES[outcomes.status[index] - 1],
+            status="ok" if outcomes.status[index] == _OK else "error",
             scores={
                 name: column.values[index]
                 for name, column in outcomes.scores.items()

@@ -174,7 +174,24 @@ def endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[s
     yield from _tests(endpoint, control, treatment)
     if endpoint["units"]["excluded_count"] or sum(endpoint["units"]["lost"].values()):
         yield f"whatever the lost outcomes were, {_bounds(endpoint)}"
+    yield from _tipping(endpoint.get("tipping"), treatment)
     yield from (one for one in endpoint["warnings"] if one != "mcnemar ignores clusters")
+
+
+def _tipping(tipping: Detail | None, treatment: str) -> Iterator[str]:
+    """Yields how many lost outcomes would change the claim, and to what."""
+    if tipping is None:
+        return
+    lost, at = quantity(tipping["lost"], "lost outcome"), tipping["changes_at"]
+    if at is None:
+        yield f"tipping point: none; no way in which {lost} could end changes the claim"
+        return
+    other = next(step["verdict"] for step in tipping["steps"] if step["against"] == at)
+    more = "or fewer" if tipping["claim"] == "reject" else "or more"
+    yield (
+        f"tipping point: the claim would be {other} with {count(at)} {more} of {lost}"
+        f" against {treatment}"
+    )
 
 
 def _limits(limits: Detail, endpoint: Detail) -> str:
