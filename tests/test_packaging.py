@@ -26,6 +26,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 REQUIREMENTS = ("requirements.txt", "requirements-build.txt", "requirements-test.txt")
 SHIPPED = (
     "cli.py",
+    "docs/format.md",
+    "docs/verify_ledger.py",
     "py.typed",
     "ledger/*.py",
     "engine/*.py",

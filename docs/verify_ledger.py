@@ -1,0 +1,399 @@
+#!/usr/bin/env python3
+"""Checks a fairtrial ledger with the standard library alone; writes nothing.
+
+    python3 -I verify_ledger.py ledger.db --against "fairtrial:8c1f...@2361#Kd2..."
+
+Made from docs/format.md, apart from the project's own code. Needs Python 3.9 and, for a SQLite
+ledger, SQLite 3.31. Compare this file's SHA-256 with the one published with the release.
+Checked: form, place, chain and id of each entry; its JSON (no name twice, no blanks, numbers' form,
+grammar of texts); slots filled once; root; schema and structure of a database; blobs by SHA-256;
+heads that you bring. Not checked: order rules, numbers, signatures, registered files, and what
+needs the schemas of events (which members they have, of which type, in which order).
+Exit code: 0 intact (the text says whether anything vouches for it), 2 usage, 3 no receipt, 8 no
+ledger, 11 torn, 12 corrupt, 13 forked, 14 rolled back, 16 files differ, 17 newer than this program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import re
+import shutil
+import sqlite3
+import struct
+import sys
+import tempfile
+import time
+import unicodedata
+from contextlib import closing
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+
+EXIT = {"corrupt": 12, "forked": 13, "rolled_back": 14, "torn": 11, "files_differ": 16, "newer": 17}
+HEADER = re.compile(
+    rb'\{"v":1,"ledger":"([0-9a-f]{32})","seq":(0|[1-9][0-9]{0,15}),"prev":"([0-9a-f]{64})",'
+    rb'"time":"([0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}\.[0-9]{6}Z)",'
+    rb'"actor":"[!#-&(-\[\]-~]{1,64}","id":"(b3:[0-9a-f]{64})","event":'
+)
+KNOWN = """adopt/1 amend/1 anchor/1 attempt/1 attempt_end/1 close/1 decision/1 freeze/1 import/1
+invalidate/1 key/1 look/1 open/1 reanalysis/1 recover/1 redact/1 refuse/1 register/1 result/1
+settle/1 sign/1 start/1 stop/1 unblind/1 withdraw/1""".split()  # noqa: SIM905 - a list to be read
+TEXTS = """answer note override path previous previous_signature reason settings signature
+undetermined vkey""".split()  # noqa: SIM905 - a list to be read
+FREE = ("arms", "artifacts", "cost_nanousd", "missing", "scores", "sections", "settings", "tests")
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+# SHA-256 of the JSON of [name, type, statement] of each object of the database, by name.
+SCHEMA = "310981c8c753b44de32808012b5fecc7763736522a96759e90f1bfe878b65b33"
+BLOB = re.compile(rb'\{"size":([0-9]+),"blake3":"([0-9a-f]{64})","sha256":"([0-9a-f]{64})"\}')
+RECEIPT = re.compile(r"fairtrial:([0-9a-f]{32})@([1-9][0-9]*)#([A-Za-z0-9+/]{43}=)")
+NOTE = re.compile(r"\A([^\n]+)\n([1-9][0-9]*)\n([A-Za-z0-9+/]{43}=)\n")
+
+
+def stop(code: int, message: str):
+    """Ends the program where there is nothing to report on."""
+    print(message, file=sys.stderr)
+    sys.exit(code)
+
+
+# BLAKE3 in derive_key mode, after its specification, sections 2.1 to 2.4. Many events are hashed
+# side by side: 64 bits of each long integer hold a 32-bit word of one of them, with room to carry.
+IV = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A)
+IV += (0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
+PERMUTATION = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
+MIXED = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
+MIXED += ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
+CHUNK_START, CHUNK_END, PARENT, ROOT, KEY, MATERIAL = 1, 2, 4, 8, 32, 64
+
+
+def compress(v: list[int], m: list[int], lanes: int) -> list[int]:
+    """Returns the 8 words that come of one compression in each lane."""
+    mask = int.from_bytes(b"\xff\xff\xff\xff\0\0\0\0" * lanes, "little")
+    for _ in range(7):
+        for i, (a, b, c, d) in enumerate(MIXED):
+            for word, first, second in ((m[2 * i], 16, 12), (m[2 * i + 1], 8, 7)):
+                v[a] = (v[a] + v[b] + word) & mask
+                x = v[d] ^ v[a]
+                v[d] = (x >> first | x << 32 - first) & mask
+                v[c] = (v[c] + v[d]) & mask
+                x = v[b] ^ v[c]
+                v[b] = (x >> second | x << 32 - second) & mask
+        m = [m[i] for i in PERMUTATION]
+    return [v[i] ^ v[i + 8] for i in range(8)]
+
+
+def steps(key, data: bytes, flags: int, first: int = 0, root: int = ROOT):
+    """Yields each compression that a hash needs, is sent its words, returns the last ones."""
+    chunks = max(1, -(-len(data) // 1024))
+    if chunks > 1:
+        left = 1 << (chunks - 1).bit_length() - 1
+        value = yield from steps(key, data[: left * 1024], flags, first, 0)
+        value += yield from steps(key, data[left * 1024 :], flags, first + left, 0)
+        return (yield key, struct.pack("<16I", *value), 0, 64, flags | PARENT | root)
+    value, last = key, max(0, (len(data) - 1) // 64)
+    for i in range(last + 1):
+        block = data[64 * i : 64 * i + 64]
+        ends = (CHUNK_START if i == 0 else 0) | (CHUNK_END | root if i == last else 0)
+        value = yield value, block.ljust(64, b"\0"), first, len(block), flags | ends
+    return value
+
+
+def blake3_each(key, messages: list[bytes], flags: int) -> list[tuple[int, ...]]:
+    """Returns the 8 words of the hash of each message."""
+    jobs = [(i, steps(key, data, flags)) for i, data in enumerate(messages)]
+    asked, done = [next(job) for _, job in jobs], {}
+    while jobs:
+        rows = [(*v, *IV[:4], n, 0, ln, f, *struct.unpack("<16I", m)) for v, m, n, ln, f in asked]
+        form, size = f"<{len(rows)}Q", 8 * len(rows)
+        words = [int.from_bytes(struct.pack(form, *each), "little") for each in zip(*rows)]
+        words = compress(words[:16], words[16:], len(rows))
+        values = zip(*(struct.unpack(form, word.to_bytes(size, "little")) for word in words))
+        running, jobs, asked = zip(jobs, values), [], []
+        for (i, job), value in running:
+            try:
+                asked.append(job.send(value))
+                jobs.append((i, job))
+            except StopIteration as end:
+                done[i] = end.value
+    return [done[i] for i in range(len(messages))]
+
+
+# The JSON of events in its one form, as far as that shows without their schemas.
+def number(value) -> str:
+    """Returns the one form of a number: plain from 1e-5 up to below 1e16, else with an exponent."""
+    if isinstance(value, int) and abs(value) >= 2**53:
+        raise ValueError("an integer beyond 2^53 - 1")
+    mantissa, _, power = repr(value).partition("e")
+    if power == "-05":
+        return f"{Decimal(repr(value)):f}"
+    return f"{mantissa}e{int(power)}" if power else mantissa
+
+
+def text(value: str, field: str) -> str:
+    """Returns the one form of a text; refuses what the grammar of names and texts doesn't allow."""
+    free, odd = field in TEXTS or not value, ""
+    for one in "" if value.isprintable() else value:
+        if one in BIDI or (unicodedata.category(one) == "Cc" and not (free and one in "\n\t")):
+            odd = one
+    fits = len(value.encode()) <= (2000 if free else 200) and (free or value == value.strip())
+    if odd or not fits or unicodedata.normalize("NFC", value) != value:
+        raise ValueError(f"{field}: not a name or text as the grammar has it")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def written(value, field: str) -> str:
+    """Returns the one form of a value, its members in the order in which they stand."""
+    if isinstance(value, dict):
+        free = field in (*FREE, "tokens")
+        if free and (list(value) != sorted(value) or "" in value):
+            raise ValueError(f"{field}: names aren't sorted, or one is empty")
+        inner = field if field in ("missing", "settings") else ""
+        each = [(text(k, "a name"), written(v, inner if free else k)) for k, v in value.items()]
+        return "{" + ",".join(f"{name}:{item}" for name, item in each) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(written(item, "") for item in value) + "]"
+    if isinstance(value, str):
+        return text(value, field)
+    return json.dumps(value) if value is None or isinstance(value, bool) else number(value)
+
+
+def parse_event(data: bytes):
+    """Returns an event; raises what is wrong with its bytes, but for kinds that aren't known."""
+    event = json.loads(data.decode())
+    if isinstance(event["kind"], str) and event["kind"] not in KNOWN:
+        return event
+    if list(event)[:4] != ["kind", "experiment", "position", "number"]:
+        raise ValueError("an event begins with kind, experiment, position, number")
+    # A name that stands twice, blanks, other escapes and other forms of numbers show here.
+    if written(event, "").encode() != data:
+        raise ValueError("not in the one form that an event has")
+    return event
+
+
+def lines_of(path: Path, ledger: Ledger):
+    """Yields the entries of a JSON Lines ledger."""
+    with path.open("rb") as file:
+        head = file.read(64)
+        if head[:5] == b'{"v":' and head[:7] != b'{"v":1,'[: len(head)]:
+            stop(17, f"{path} has a newer format than this program knows")
+        begun = b'{"v":1,"ledger":"'.startswith(head[:17]) or not head.strip(b"\0")
+        if not begun and b'"ledger":"' not in head:
+            stop(8, f"{path} is not a ledger")
+        file.seek(0)
+        for line in file:
+            if line[-1:] == b"\n":
+                yield line[:-1]
+            else:
+                ledger.find("bytes", "torn", None, "a last newline", f"{len(line)} bytes more")
+
+
+def rows_of(path: Path, ledger: Ledger):
+    """Yields the entries of a SQLite ledger, opened so that nothing is written."""
+    with path.open("rb") as file:
+        head = file.read(100).ljust(100, b"\0")
+    if head[:16] != b"SQLite format 3\0" or head[68:72] != b"FTRl":
+        stop(8, f"{path} is not a ledger")
+    if int.from_bytes(head[60:64], "big") > 1:
+        stop(17, f"{path} has a newer format than this program knows")
+    if 2 in head[18:20] or sqlite3.sqlite_version_info < (3, 31):
+        stop(8, f"{path}: write-ahead mode, or SQLite older than 3.31; ask for a .jsonl copy")
+    journal = path.with_name(path.name + "-journal")
+    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
+    with tempfile.TemporaryDirectory() as folder:
+        if journal.exists() and journal.stat().st_size:
+            print("note      a commit was killed half-way: read as SQLite undoes it, in a copy")
+            copies = [shutil.copyfile(one, Path(folder, one.name)) for one in (path, journal)]
+            uri = copies[0].as_uri()
+        with closing(sqlite3.connect(uri, uri=True)) as database:
+            try:
+                yield from checked_rows(database, ledger)
+            except sqlite3.Error as error:
+                ledger.find("bytes", "unreadable", None, "a readable database", error)
+
+
+def checked_rows(database: sqlite3.Connection, ledger: Ledger):
+    """Yields each row's entry; finds what is wrong with schema, rows and structure."""
+    database.execute("PRAGMA cell_size_check=ON")
+    objects = "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE name NOT IN"
+    every = database.execute(objects + " ('sqlite_stat1', 'sqlite_stat4') ORDER BY name").fetchall()
+    found = sha256(json.dumps(every).encode()).hexdigest()
+    found = [found, *database.execute("PRAGMA user_version"), *database.execute("PRAGMA encoding")]
+    if found != [SCHEMA, (1,), ("UTF-8",)]:
+        ledger.find("bytes", "schema", None, f"{SCHEMA}, 1, UTF-8", found)
+    rows = "SELECT seq, leaf, coalesce(CAST(entry AS BLOB), x'') FROM entry ORDER BY seq"
+    for place, (seq, leaf, data) in enumerate(database.execute(rows)):
+        if seq != place or leaf != sha256(b"\0" + data).digest():
+            ledger.find("bytes", "wrong_row", place, "its row, with its leaf", f"{seq}, {leaf!r}")
+        yield data
+    for (message,) in database.execute("PRAGMA integrity_check"):
+        if message != "ok":
+            ledger.find("bytes", "structure", None, "ok", message)
+
+
+def roots_at(leaves: list[bytes], sizes: set[int]) -> dict[int, str]:
+    """Returns the root of the tree over the first leaves, for each size that there is."""
+    stack, roots = [], {0: sha256(b"").hexdigest()}
+    for size, node in enumerate(leaves, 1):
+        for _ in range((size & -size).bit_length() - 1):
+            node = sha256(b"\1" + stack.pop() + node).digest()
+        stack.append(node)
+        if size in sizes:
+            for left in stack[-2::-1]:
+                node = sha256(b"\1" + left + node).digest()
+            roots[size] = node.hex()
+    return roots
+
+
+class Ledger:
+    """What is known of a ledger, and what is wrong with it."""
+
+    def __init__(self) -> None:
+        self.name = self.origin = self.clock = ""
+        self.findings, self.leaves, self.waiting, self.ids = [], [], [], 0
+        self.slots, self.erased, self.blobs = set(), set(), {}
+
+    def find(self, level: str, code: str, seq: int | None, expected, found) -> None:
+        """Adds a finding; what it shows has no control characters."""
+        shown = [re.sub(r"[^ -~]", "?", str(each))[:200] for each in (expected, found)]
+        self.findings.append((level, code, "the ledger" if seq is None else f"entry {seq}", *shown))
+
+    def take(self, seq: int, data: bytes, ids_max: int) -> None:
+        """Checks one entry; notes what needs other entries or files."""
+        match, before = HEADER.match(data), self.leaves[-1].hex() if seq else "0" * 64
+        self.leaves.append(sha256(b"\0" + data).digest())
+        if not match or data[-1:] != b"}" or len(data) > 65_535 or b"\n" in data:
+            return self.find("bytes", "not_an_entry", seq, "an entry in its one form", data[:80])
+        name, place, prev, clock, event_id = (part.decode() for part in match.groups())
+        self.name, event = self.name or name, data[match.end() : -1]
+        if (place, name, prev) != (str(seq), self.name, before):
+            wanted = f"entry {seq} of {self.name} after {before}"
+            self.find("bytes", "broken_chain", seq, wanted, f"entry {place} of {name} after {prev}")
+        if clock < self.clock:
+            print(f"note      the clock steps back at entry {seq}")
+        self.clock = clock
+        self.waiting += [(seq, event_id, event)] if seq < ids_max else []
+        if len(self.waiting) == 512:
+            self.check_ids()
+        return self.take_event(seq, event)
+
+    def take_event(self, seq: int, data: bytes) -> None:
+        """Checks one event; notes its slot and the blobs that it names."""
+        try:
+            event = parse_event(data)
+            kind = event["kind"].partition("/")[0]
+            slot = hash((event["experiment"], int(event["position"]), kind, int(event["number"])))
+            self.erased |= {event["blob"]["sha256"]} if kind == "redact" else set()
+            self.origin = event["origin"] if kind == "open" else self.origin
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            return self.find("bytes", "noncanonical", seq, "an event in its one form", error)
+        if event["kind"] not in KNOWN:
+            self.find("rules", "newer", seq, "a kind of format 1", event["kind"])
+        if slot in self.slots:
+            self.find("bytes", "slot_taken", seq, "a slot filled once", data[:120])
+        self.slots.add(slot)
+        for size, name, digest in BLOB.findall(data):
+            self.blobs.setdefault(digest.decode(), (int(size), name.decode(), seq))
+        return None
+
+    def check_ids(self) -> None:
+        """Compares the ids of the events that wait for it with the hashes of their bytes."""
+        key = blake3_each(IV, [b"fairtrial 2026-12-01 event id v1"], KEY)[0]
+        hashes = blake3_each(key, [event for _, _, event in self.waiting], MATERIAL)
+        for (seq, said, _), words in zip(self.waiting, hashes):
+            expected = "b3:" + struct.pack("<8I", *words).hex()
+            if said != expected:
+                self.find("bytes", "wrong_id", seq, expected, said)
+        self.ids, self.waiting = self.ids + len(self.waiting), []
+
+    def check_blobs(self, folder: Path) -> str:
+        """Compares the blobs in a folder with their SHA-256; returns a summary."""
+        packed, kept = {}, 0
+        for pack in sorted(folder.glob("packs/*.pack")):
+            data = pack.read_bytes()
+            start = data.find(b"\n") + 1
+            for name, size in re.findall(rb'\["([0-9a-f]{64})",([0-9]+)\]', data[:start]):
+                part, start = data[start : start + int(size)], start + int(size)
+                packed[name.decode()] = len(part), sha256(part).hexdigest()
+        for digest, (size, name, seq) in self.blobs.items():
+            alone = folder / name[:2] / name
+            data = alone.read_bytes() if alone.is_file() else None
+            here = packed.get(name) if data is None else (len(data), sha256(data).hexdigest())
+            if here == (size, digest):
+                kept += 1
+            elif digest not in self.erased:
+                found = "other bytes" if here else "nothing"
+                self.find("files", "files_differ", seq, f"blob {name}, SHA-256 {digest}", found)
+        of = f"{kept:,} of {len(self.blobs):,} here with equal SHA-256"
+        return f"{of}, {len(self.erased)} erased on record" if self.erased else of
+
+    def judge(self, claims) -> tuple[int, list[str]]:
+        """Compares the heads that were brought; returns how far they vouch, and by what."""
+        covered, sources, size = 0, [], len(self.leaves)
+        roots = roots_at(self.leaves, {claim[1] for claim in claims})
+        for name, at, root, source in sorted(claims, key=lambda claim: claim[1]):
+            if name == self.name and roots.get(at) == root:
+                covered, sources = at, [*sources, f"{source} (entries 0-{at - 1:,})"]
+            else:
+                code = "rolled_back" if name == self.name and at > size else "forked"
+                found = f"{self.name}, {size} entries, {roots.get(at)}"
+                self.find("anchors", code, None, f"{source}: {name}, {at} entries, {root}", found)
+        return covered, sources
+
+
+def claims_of(ledger: Ledger, brought: list[str]) -> list[tuple[str, int, str, str]]:
+    """Returns the heads that the caller brings: ledger, size, root, and what says so."""
+    claims = []
+    for each in brought:
+        is_file = len(each) < 4096 and Path(each).is_file()
+        text = Path(each).read_text("utf-8", "replace") if is_file else each
+        source = f"{Path(each).name} given by you" if is_file else "receipt given by you"
+        found = RECEIPT.findall(text)
+        for origin, size, root in NOTE.findall(text):
+            source += " (a checkpoint, signature NOT checked)"
+            found.append((ledger.name if origin == ledger.origin else origin, size, root))
+        if not found:
+            stop(3, f"neither a receipt nor a checkpoint: {each[:80]!r}")
+        claims += [(a, int(b), base64.b64decode(c).hex(), source) for a, b, c in found]
+    return claims
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carries out the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Checks a fairtrial ledger; writes nothing.")
+    parser.add_argument("ledger", type=Path)
+    what = "a receipt, or a file with receipts or a checkpoint; may be repeated"
+    parser.add_argument("--against", "--checkpoint", action="append", default=[], help=what)
+    parser.add_argument("--ids", type=int, default=200_000, help="compute at most so many ids")
+    given, ledger, began, size = parser.parse_args(arguments), Ledger(), time.monotonic(), 0
+    path = given.ledger
+    if not path.is_file():
+        stop(8, f"there is no ledger at {path.absolute()}")
+    entries = (lines_of if path.suffix == ".jsonl" else rows_of)(path, ledger)
+    for size, data in enumerate(entries, 1):
+        ledger.take(size - 1, data, given.ids)
+    ledger.check_ids()
+    if not size:
+        ledger.find("bytes", "empty", None, "at least an `open`", "no entry")
+    covered, sources = ledger.judge(claims_of(ledger, given.against))
+    blobs = ledger.check_blobs(path.with_name(path.name + ".d") / "blobs")
+    words = {code if code in EXIT else "corrupt" for _, code, *_ in ledger.findings}
+    word = next((word for word in EXIT if word in words), "intact")
+    root = base64.b64encode(bytes.fromhex(roots_at(ledger.leaves, {size})[size])).decode()
+    print(f"record    {size:,} entries, {len(ledger.findings):,} findings, root {root}")
+    for level, code, where, expected, found in ledger.findings[:50]:
+        print(f"finding   {where}: {code} ({level})\n  expected  {expected}\n  found     {found}")
+    print(f"against   {'; '.join(sources) or 'nothing that agrees with it was given'}")
+    print(f"ids       {ledger.ids:,} of {size:,} computed ({time.monotonic() - began:.1f} s)")
+    print(f"blobs     {blobs}")
+    end = f"ANCHORED{'' if covered == size else ' IN PART'} by {'; '.join(sources)}"
+    end += f"; entries {covered:,}-{size - 1:,} aren't vouched for" if covered < size else ""
+    none = "UNANCHORED: nothing outside this ledger vouches for it (--against RECEIPT)"
+    bad = f"{word.replace('_', ' ').upper()}: not to be relied on"
+    print(f"INTACT, {end if covered else none}" if word == "intact" else bad)
+    print("not checked: rules, numbers, signatures, files.  pip install fairtrial; ledger replay")
+    return EXIT.get(word, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
