@@ -52,6 +52,7 @@ class StoreWriter(Protocol):
     @property
     def tail(self) -> Tail:
         """The end of the store as found under the lock."""
+        ...
 
     def write(self, entries: Sequence[bytes], leaves: Sequence[bytes]) -> None:
         """Appends entries in one batch; they are durable when it returns.
@@ -63,6 +64,7 @@ class StoreWriter(Protocol):
             StoreError: The medium failed. Nothing is known of the batch: close the store, open it
                 again and look the slots up.
         """
+        ...
 
 
 class LogStore(Protocol):
@@ -79,18 +81,23 @@ class LogStore(Protocol):
     @property
     def path(self) -> Path | None:
         """Where the store lives; None in memory."""
+        ...
 
     def tail(self) -> Tail:
         """Returns the end of the store, fresh from the medium."""
+        ...
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yields the entries from `start` up to `stop` (default: the tail when it begins)."""
+        ...
 
     def leaves(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yields the leaf hash of each entry, computed from the entry's bytes."""
+        ...
 
     def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
         """Returns the entry that fills a slot, or None."""
+        ...
 
     def writer(self, *, timeout_seconds: float = 30.0) -> AbstractContextManager[StoreWriter]:
         """Takes the append lock; what was not written when the block ends is given up.
@@ -99,9 +106,11 @@ class LogStore(Protocol):
             BusyError: The lock was not obtained in time.
             TornError: Bytes follow the last whole entry.
         """
+        ...
 
     def torn(self) -> Torn | None:
         """Returns what follows the last whole entry, if anything."""
+        ...
 
     def recover(self, quarantine: Path) -> Torn | None:
         """Sets torn bytes aside under the append lock, or completes a missing newline.
@@ -109,9 +118,12 @@ class LogStore(Protocol):
         Returns what was found; the torn bytes are in a file of their own in `quarantine`, synced
         before they leave the store. None when nothing was torn.
         """
+        ...
 
     def check(self) -> Iterator[StoreFinding]:
         """Yields what is wrong with the medium itself (schema, structure, index)."""
+        ...
 
     def close(self) -> None:
         """Gives up all handles; a second call does nothing."""
+        ...

@@ -17,7 +17,7 @@ from array import array
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from blake3 import blake3
@@ -32,6 +32,9 @@ __all__ = (
     "parse_projection",
     "save_projection",
 )
+
+
+_TYPECODES: tuple[Literal["H"], Literal["I"], Literal["Q"]] = ("H", "I", "Q")
 
 
 class Projection(msgspec.Struct, kw_only=True):
@@ -58,7 +61,11 @@ def _to_bytes(value: Any) -> Any:
 def _from_bytes(kind: type, value: Any) -> Any:
     # Any: msgspec's hook returns a value of the declared type.
     if kind is array:
-        return array(value[:1].decode(), value[1:])
+        for typecode in _TYPECODES:
+            if typecode.encode() == value[:1]:
+                column = array(typecode)
+                column.frombytes(value[1:])
+                return column
     raise TypeError(f"{kind} isn't part of a projection")
 
 

@@ -173,9 +173,10 @@ def _check_place(known: Experiment, event: Attempt | Decision) -> tuple[Slots, i
         )
     if position > len(slots):
         raise _refusal(known, position, "the plan has no such position")
-    if is_final(known):
+    last = next_look_last(known)
+    if not last:
         raise _refusal(known, position, "the experiment takes no further outcome")
-    if position > next_look_last(known):
+    if position > last:
         raise _refusal(known, position, "a look comes before this slot", "ledger look")
     if slots.status[position]:
         raise _refusal(known, position, "the slot is settled")

@@ -77,14 +77,17 @@ class PlanColumns(Protocol):
     @property
     def units(self) -> Sequence[str]:
         """Unit ids."""
+        ...
 
     @property
     def arms(self) -> Sequence[str]:
         """Arm names."""
+        ...
 
     @property
     def replicates(self) -> Sequence[int]:
         """Replicates, from 1."""
+        ...
 
 
 # Reads the plan blob of a freeze; None when its bytes aren't at hand.

@@ -55,7 +55,7 @@ def is_exhausted(known: Experiment, position: int) -> bool:
     slots, rules = slots_of(known), known.rules
     assert rules is not None
     counted, ended = slots.counted[position], slots.ended[position]
-    if counted and 0 < ended <= _TIMEOUT and ENDINGS[ended - 1] not in rules.retry_on:
+    if 0 < ended <= _TIMEOUT and ENDINGS[ended - 1] not in rules.retry_on:
         return True
     used_up = counted >= rules.attempts_max or bool(slots.no_retry[position])
     return used_up or is_lost_up(known, position)

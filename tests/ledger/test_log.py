@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -312,7 +312,7 @@ class _Failing(MemoryStore):
         self.fails = ""
 
     @contextmanager
-    def writer(self, *, timeout_seconds: float = 30.0) -> Iterator[StoreWriter]:  # type: ignore[override]
+    def writer(self, *, timeout_seconds: float = 30.0) -> Generator[StoreWriter]:  # type: ignore[override]
         """Takes the lock, or doesn't."""
         if self.fails == "busy":
             raise BusyError("the lock is held")
