@@ -141,7 +141,8 @@ def _write_ahead(path: Path) -> StoreError:
 
 def is_half_committed(error: sqlite3.Error) -> bool:
     """Returns whether a reader found a commit that was killed half-way, which it can't undo."""
-    return error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK
+    # Errors of the module itself, such as text that isn't UTF-8, have no code.
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY_ROLLBACK
 
 
 def copy_to_undo(path: Path) -> tuple[Path, TemporaryDirectory[str]]:
