@@ -126,7 +126,10 @@ class unguarded:  # noqa: N801 - reads as a function, like contextlib.closing
             self.database.execute(f"DROP TRIGGER {name}")
         return self.database
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is not None:
+            self.database.close()
+            return
         for _, statement in self.triggers:
             self.database.execute(statement)
         self.database.execute("COMMIT")

@@ -18,7 +18,8 @@ def test_untouched_ledger_is_intact_and_unanchored(case: Case, verify: Verify) -
 
 def test_untouched_ledger_is_anchored_by_its_receipt(case: Case, verify: Verify) -> None:
     """With the receipt both say anchored."""
-    assert ("intact", "yes") == (case.replay(case.receipt).record, case.replay(case.receipt).anchored)
+    report = case.replay(case.receipt)
+    assert ("intact", "yes") == (report.record, report.anchored)
     word, said = verify(case, case.receipt)
     assert "intact" == word
     assert "INTACT, ANCHORED by receipt given by you" in said
