@@ -37,6 +37,11 @@ VERBS: dict[str, dict[str, str]] = {
         "log": "Print the entries of a ledger.",
         "show": "Print one entry, or the registered protocol.",
         "replay": "Verify a ledger: bytes, rules, numbers, files, receipts.",
+        "checkpoint": "Sign the present head; embed a signed one.",
+        "prove": "Write a proof about an entry, or of the ledger's growth.",
+        "verify-proof": "Check a proof without the ledger.",
+        "sign": "Sign an entry as a person: reviewed, approved, rejected.",
+        "witness": "Cosign heads of other ledgers; have one's own cosigned.",
         "amend": "Put a change of the protocol on record, with its reason.",
         "settle": "Correct the cost of a lost attempt.",
         "invalidate": "Declare an outcome invalid; its value stays on record.",
@@ -51,6 +56,7 @@ VERBS: dict[str, dict[str, str]] = {
         "import": "Take over a whole ledger from another file.",
         "export": "Copy a ledger into another file; .jsonl or .db picks the store.",
         "schema": "Print the JSON Schema of a kind of event.",
+        "key": "Make a key, show keys, give a ledger a new one.",
     },
 }
 
@@ -100,7 +106,8 @@ class VerbGroup(click.Group):
         """Imports a verb; None when there is no such verb."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command = importlib.import_module(f"fairtrial.verbs.do_{cmd_name}").command
+        module = f"fairtrial.verbs.do_{cmd_name.replace('-', '_')}"
+        command = importlib.import_module(module).command
         assert isinstance(command, click.Command)
         return command
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
+import msgspec
+
 from fairtrial.ledger.checkpoint import is_signed
 from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import Reference, Sign, SignatureRule
@@ -89,17 +91,8 @@ def sign_entry(
             vkey=vkey,
             signature="",
         )
-        signature = encode_base64(key.signer.sign(sign_message(state.ledger, draft)))
-        return Sign(
-            number=number,
-            subject=subject,
-            signer=signer,
-            role=role,
-            meaning=meaning,
-            time=time,
-            vkey=vkey,
-            signature=signature,
-        )
+        signature = key.signer.sign(sign_message(state.ledger, draft))
+        return msgspec.structs.replace(draft, signature=encode_base64(signature))
 
     event = trial.append(sign).event
     assert isinstance(event, Sign)

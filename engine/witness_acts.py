@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairtrial.ledger.durable import write_file
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.note import parse_lines, parse_vkey
 from fairtrial.ledger.policy import parse_policy
@@ -25,7 +26,7 @@ from .keys import load_key, state_folder
 from .trial import open_trial
 from .witnessing import Witness, with_lines
 
-__all__ = ("ask_witnesses", "cosign_note", "open_witness")
+__all__ = ("ask_witnesses", "cosign_note", "open_witness", "write_note")
 
 
 def open_witness(key: str, *, vkeys: Sequence[str] = (), policy: Path | None = None) -> Witness:
@@ -110,3 +111,8 @@ def ask_witnesses(
     with open_trial(ledger, actor=actor) as trial:
         sealed = witness_note(trial, setup, write_checkpoint(trial, setup))
         return Checkpointed(*sealed, trial.keep_receipt("checkpoint"))
+
+
+def write_note(path: Path, note: bytes) -> None:
+    """Writes a note to a file, whole."""
+    write_file(path.absolute(), note, mode=0o644)

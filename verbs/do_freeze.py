@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .options import experiment_argument, power_report_option, verb, writing_options
+from .options import experiment_argument, key_option, power_report_option, verb, writing_options
 from .output import Output
 from .registered import print_registered
 
@@ -20,6 +20,7 @@ __all__ = ("command",)
 )
 @experiment_argument
 @power_report_option
+@key_option
 @writing_options
 def command(
     out: Output,
@@ -27,6 +28,7 @@ def command(
     ledger: Path,
     actor: str,
     power_report: Path | None,
+    key: str | None,
 ) -> None:
     """Fixes units, run order and looks of a registered protocol ("freeze the units").
 
@@ -36,5 +38,5 @@ def command(
     from fairtrial.engine.session import freeze_experiment
 
     report = power_report.read_bytes() if power_report is not None else None
-    done = freeze_experiment(ledger, experiment, actor=actor, power_report=report)
+    done = freeze_experiment(ledger, experiment, actor=actor, power_report=report, key=key)
     print_registered(out, done, ledger)

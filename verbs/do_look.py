@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import experiment_argument, verb, writing_options
+from .options import experiment_argument, key_option, verb, writing_options
 from .output import Output
 
 __all__ = ("command",)
@@ -23,9 +23,15 @@ __all__ = ("command",)
 @click.option(
     "--number", type=click.IntRange(min=1), help="Which look; default: the due or newest one."
 )
+@key_option
 @writing_options
 def command(
-    out: Output, experiment: str | None, ledger: Path, actor: str, number: int | None
+    out: Output,
+    experiment: str | None,
+    ledger: Path,
+    actor: str,
+    number: int | None,
+    key: str | None,
 ) -> None:
     """Shows a look (planned interim analysis); takes it when it is due.
 
@@ -38,7 +44,7 @@ def command(
 
     from .text_look import look_text, look_value
 
-    look, receipt = look_at(ledger, experiment, actor=actor, number=number)
+    look, receipt = look_at(ledger, experiment, actor=actor, number=number, key=key)
     protocol = read_protocol(ledger, look.experiment)
     hidden = protocol.blinding.looks == "continue_or_stop"
     planned = len(protocol.looks.at)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .options import power_report_option, protocol_argument, verb, writing_options
+from .options import key_option, power_report_option, protocol_argument, verb, writing_options
 from .output import Output
 from .registered import print_registered
 
@@ -31,6 +31,7 @@ __all__ = ("command",)
     "--supersedes", metavar="EXPERIMENT", help="The withdrawn experiment that this one replaces."
 )
 @power_report_option
+@key_option
 @writing_options
 def command(
     out: Output,
@@ -41,6 +42,7 @@ def command(
     override: str | None,
     supersedes: str | None,
     power_report: Path | None,
+    key: str | None,
 ) -> None:
     """Puts a protocol on record and freezes its units, run order and looks.
 
@@ -57,5 +59,6 @@ def command(
         override=override,
         supersedes=supersedes,
         power_report=power_report.read_bytes() if power_report is not None else None,
+        key=key,
     )
     print_registered(out, done, ledger)

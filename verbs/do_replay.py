@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from .options import ledger_option, verb
+from .options import ledger_option, pin_options, verb
 from .output import Ending, Output
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = ("command",)
     example="""
     ledger replay
     ledger replay evidence/ledger.db --against receipt.txt --require anchored
+    ledger replay --checkpoint mail/000108.note --policy policy.txt --require witnessed
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path), required=False)
@@ -34,12 +35,28 @@ __all__ = ("command",)
     help="A receipt from elsewhere, or a file that holds one; may be repeated.",
 )
 @click.option(
+    "--checkpoint",
+    "checkpoints",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A signed head from elsewhere; may be repeated.",
+)
+@click.option(
+    "--authority",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Certificates (PEM) of the time stamp authorities that you trust.",
+)
+@click.option(
     "--require",
     "required",
     multiple=True,
-    type=click.Choice(["anchored", "files"]),
-    help="Exit 10 unless all entries are anchored, or all registered files are here.",
+    type=click.Choice(["anchored", "witnessed", "timestamped", "files"]),
+    help="Exit 10 unless every entry (but for anchors at the end) is covered so, or all registered"
+    " files are here.",
 )
+@pin_options
 @click.option("--no-numbers", is_flag=True, help="Don't recompute looks and results.")
 @click.option("--no-files", is_flag=True, help="Don't compare registered files and blobs.")
 @ledger_option
@@ -48,24 +65,38 @@ def command(
     path: Path | None,
     ledger: Path,
     against: tuple[str, ...],
+    checkpoints: tuple[Path, ...],
+    authority: Path | None,
     required: tuple[str, ...],
+    vkeys: tuple[str, ...],
+    origin: str | None,
+    policy: Path | None,
     no_numbers: bool,
     no_files: bool,
 ) -> Ending:
-    """Verifies a ledger: bytes, rules, numbers, files, and receipts from elsewhere.
+    """Verifies a ledger: bytes, rules, numbers, files, and what vouches for it from elsewhere.
 
-    Writes nothing. Exit code 0 means intact; whether anything outside the ledger vouches for that
-    is in the text, and --require asks for it. 11 torn, 12 corrupt, 13 forked, 14 rolled back, 15
+    Writes nothing. What vouches: a receipt or checkpoint that someone else kept, the ledger's key
+    when you have it from elsewhere (--vkey), the witnesses of your policy, a time stamp; never the
+    ledger's own signature beside it. Exit code 0 means intact; whether anything vouches for that is
+    in the text, and --require asks for it. 11 torn, 12 corrupt, 13 forked, 14 rolled back, 15
     numbers differ, 16 files differ, 17 newer than this tool.
     """
     from fairtrial.engine.inspecting import replay_ledger
     from fairtrial.engine.story import read_stories
+    from fairtrial.engine.vouching import read_pins
 
     from .text_replay import record_line, replay_text
 
     place = path or ledger
+    pins = read_pins(vkeys=vkeys, origin=origin, policy=policy, stamp_roots=authority)
     report = replay_ledger(
-        place, against=against, with_numbers=not no_numbers, with_files=not no_files
+        place,
+        against=against,
+        checkpoints=checkpoints,
+        pins=pins,
+        with_numbers=not no_numbers,
+        with_files=not no_files,
     )
     stories = read_stories(place)
     if any(_is_beside(text, place) for text in against):
@@ -101,9 +132,10 @@ def _lacking(
 ) -> list[str]:
     """Returns what was required and isn't there."""
     lacking: list[str] = []
-    if "anchored" in required and report.anchored != "yes":
-        covered = f"{report.covered:,} of {report.size:,} entries are anchored"
-        lacking.append(covered)
+    for level, word in (("", "anchored"), ("witness", "witnessed"), ("timestamp", "timestamped")):
+        covered = report.vouched.get(level, 0) if level else report.covered
+        if word in required and covered < report.content:
+            lacking.append(f"{covered:,} of {report.size:,} entries are {word}")
     if "files" in required:
         absent = [file.path for story in stories for file in story.files if file.state == "absent"]
         if "files" in report.skipped:

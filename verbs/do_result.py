@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .options import experiment_argument, verb, writing_options
+from .options import experiment_argument, key_option, verb, writing_options
 from .output import Ending, Output
 
 __all__ = ("command",)
@@ -40,6 +40,7 @@ def _gate(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     callback=_gate,
     help="Exit 0 for these verdicts, 5 for reject, 6 for another.",
 )
+@key_option
 @writing_options
 def command(
     out: Output,
@@ -49,6 +50,7 @@ def command(
     stop: bool,
     reason: str | None,
     gate: tuple[str, ...],
+    key: str | None,
 ) -> Ending:
     """Shows the verdict, and ends the experiment with it when that is due.
 
@@ -64,7 +66,9 @@ def command(
         raise click.UsageError("--stop needs --reason TEXT")
     if reason and not stop:
         raise click.UsageError("--reason goes with --stop")
-    concluded, receipt = result_of(ledger, experiment, actor=actor, stop=stop, reason=reason)
+    concluded, receipt = result_of(
+        ledger, experiment, actor=actor, stop=stop, reason=reason, key=key
+    )
     detail: dict[str, Any] = msgspec.json.decode(concluded.detail)
     if out.quiet:
         out.essential(verdict_line(detail))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import experiment_argument, verb, writing_options
+from .options import experiment_argument, key_option, verb, writing_options
 from .output import Ending, Output
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ _ENDINGS: dict[str, Ending] = {
     show_default=True,
     help="On stderr: a bar on a terminal, lines elsewhere.",
 )
+@key_option
 @writing_options
 def command(
     out: Output,
@@ -53,6 +54,7 @@ def command(
     actor: str,
     concurrency: int,
     progress: str,
+    key: str | None,
 ) -> Ending:
     """Runs what is pending and takes the looks; the same command resumes.
 
@@ -73,6 +75,7 @@ def command(
             concurrency=concurrency,
             sink=sink,
             settings={"progress": progress},
+            key=key,
         )
     out.text(run_text(report, out.command))
     out.end({"v": 1, **_plain(report)}, receipt=report.receipt, next_command=follow_up(report))

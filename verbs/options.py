@@ -25,8 +25,10 @@ from .output import Output
 __all__ = (
     "DEFAULT_LEDGER",
     "experiment_argument",
+    "key_option",
     "ledger_option",
     "output_options",
+    "pin_options",
     "power_report_option",
     "protocol_argument",
     "reason_option",
@@ -153,6 +155,39 @@ def power_report_option(function: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         help="What `ledger power --json` printed of this plan: it leads over the formula.",
     )(function)
+
+
+def key_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--key`, the key that signs the ledger's head after the act."""
+    return click.option(
+        "--key",
+        metavar="NAME",
+        envvar="FAIRTRIAL_KEY",
+        show_envvar=True,
+        help="The key that signs the ledger's head (ledger key new).",
+    )(function)
+
+
+def pin_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--vkey`, `--origin` and `--policy`: what the caller holds on to from elsewhere."""
+    for option in (
+        click.option(
+            "--policy",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Keys of logs and witnesses and their quorum, in C2SP tlog-policy syntax.",
+        ),
+        click.option("--origin", metavar="ORIGIN", help="The origin that the ledger must have."),
+        click.option(
+            "--vkey",
+            "vkeys",
+            multiple=True,
+            metavar="VKEY",
+            help="The ledger's verifier key, from elsewhere; may be repeated.",
+        ),
+    ):
+        function = option(function)
+    return function
 
 
 def reason_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .output import Output
+from .output import Output, label
 
 if TYPE_CHECKING:
     from fairtrial.engine.session import Registered
@@ -19,6 +19,12 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
 
     frozen = done.freeze is not None
     out.text(registered_text(done, ledger=str(ledger)))
+    if done.sealed is not None:
+        event = done.sealed.event
+        level = f", on record as {event.level}" if event is not None else ""
+        out.text(label("signed", f"{done.sealed.path.name}   {done.sealed.size:,} entries{level}"))
+        if done.sealed.problem:
+            out.note(done.sealed.problem)
     out.end(
         {
             "v": 1,

@@ -42,6 +42,10 @@ _MEANINGS = {
 }
 
 
+# Findings of heads that can't be this ledger's.
+_CONTRADICTIONS = ("forked", "rolled_back", "other_ledger", "other_origin", "other_key")
+
+
 def replay_text(report: ReplayReport, stories: Sequence[Story]) -> str:
     """Returns the whole report."""
     lines = [label("record", _record_text(report)), label("anchors", _anchors_text(report))]
@@ -71,11 +75,12 @@ def _record_text(report: ReplayReport) -> str:
 
 
 def _anchors_text(report: ReplayReport) -> str:
+    own = f"\nself-signed to entry {count(report.self_signed - 1)}: the ledger's own key, no anchor"
+    own = own if report.self_signed > report.covered else ""
     if report.anchored == "no":
-        claims = [one for one in report.findings if one.level == "anchors"]
-        if claims:
-            return "what you brought contradicts this ledger"
-        return "none: nothing from outside this ledger was given (--against RECEIPT)"
+        if any(one.code in _CONTRADICTIONS for one in report.findings):
+            return "a head that is vouched for contradicts this ledger"
+        return "none: nothing from outside this ledger was given (--against RECEIPT)" + own
     text = "; ".join(report.anchored_by) + ": an unchanged beginning of this ledger"
     if report.anchored == "part":
         first, last = report.covered, report.size - 1
@@ -85,7 +90,7 @@ def _anchors_text(report: ReplayReport) -> str:
             else (f"Entries {count(first)}-{count(last)} are")
         )
         text += f". {which} newer: not vouched for"
-    return text
+    return text + own
 
 
 def _story_lines(story: Story) -> Iterator[str]:

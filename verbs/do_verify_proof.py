@@ -1,0 +1,92 @@
+"""`ledger verify-proof`: checks a proof without the ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import output_options, pin_options, verb
+from .output import Ending, Output, label
+
+if TYPE_CHECKING:
+    from fairtrial.engine.proof_check import ProofReport
+
+__all__ = ("command",)
+
+_ENDINGS: dict[str, Ending] = {
+    "holds": "done",
+    "unvouched": "not_as_required",
+    "corrupt": "corrupt",
+    "forked": "forked",
+}
+_WORDS = {
+    "holds": "HOLDS",
+    "unvouched": "UNVOUCHED",
+    "corrupt": "DOESN'T HOLD",
+    "forked": "OF ANOTHER LEDGER",
+}
+
+
+@verb(
+    "verify-proof",
+    example="""
+    ledger verify-proof entry-5.tlog-proof --vkey example.org/x+00000000+AQ==
+    ledger verify-proof growth.proof --policy policy.txt --against receipt.txt
+    """,
+)
+@click.argument("proof", type=click.Path(path_type=Path))
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="LINE|FILE",
+    help="A receipt or checkpoint from elsewhere; a proof of growth needs the old one.",
+)
+@click.option(
+    "--entry",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The entry's line, when the proof doesn't carry it.",
+)
+@pin_options
+@output_options
+def command(
+    out: Output,
+    proof: Path,
+    against: tuple[str, ...],
+    entry: Path | None,
+    vkeys: tuple[str, ...],
+    origin: str | None,
+    policy: Path | None,
+) -> Ending:
+    """Checks a proof, without the ledger that it is about.
+
+    What vouches for it has to come from elsewhere: the ledger's verifier key, a policy with its
+    witnesses, or a receipt. Exit code 10: it agrees with itself and nothing vouches for it. 12: it
+    doesn't hold. 13: it is of another ledger than what was given.
+    """
+    from fairtrial.engine.anchor_acts import verify_proof
+    from fairtrial.engine.vouching import read_pins
+
+    pins = read_pins(vkeys=vkeys, origin=origin, policy=policy)
+    report = verify_proof(proof, pins=pins, against=against, entry=entry)
+    out.text(_text(report))
+    out.essential(f"PROOF: {_WORDS[report.record]}" + (f" ({report.reason})" * bool(report.reason)))
+    out.end(report)
+    return _ENDINGS[report.record]
+
+
+def _text(report: ProofReport) -> str:
+    lines = [label("ledger", f"{report.origin}   {report.size:,} entries")]
+    if report.old is not None:
+        lines.append(label("growth", f"the first {report.old:,} entries are unchanged in it"))
+    if report.seq is not None:
+        lines.append(label("entry", f"{report.seq:,}   {report.id or 'not of this format'}"))
+    if report.event is not None:
+        lines.append(label("", f"{report.time} {report.actor}\n{bytes(report.event).decode()}"))
+    if report.record in ("corrupt", "forked"):
+        # What doesn't hold isn't shown as if it did.
+        lines = lines[:1]
+    lines.append(label("vouched", "; ".join(report.vouched_by) or "by nothing from elsewhere"))
+    return "\n".join(lines)
