@@ -28,7 +28,7 @@ from fairtrial.ledger.events import (
     Withdraw,
     event_kind,
 )
-from fairtrial.ledger.state import Experiment, State
+from fairtrial.ledger.state import Experiment, PlanColumns, State
 
 
 @dataclass
@@ -116,10 +116,10 @@ class Model:
     """All experiments of a ledger.
 
     Args:
-        plans: The arm of each slot, by experiment, once it is frozen.
+        plans: The plans by the digest of their blob.
     """
 
-    def __init__(self, plans: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, plans: Mapping[str, PlanColumns]) -> None:
         self.plans = plans
         self.filled: set[tuple[str, int, str, int]] = set()
         self.trials: dict[str, Trial] = {}
@@ -147,7 +147,7 @@ class Model:
         allowed = ("settle", "refuse", "reanalysis")
         assert not trial.ended or event_kind(event) in allowed, f"{event} after the end"
         if isinstance(event, Freeze):
-            trial.slot_arms = self.plans[event.experiment]
+            trial.slot_arms = self.plans[event.plan.sha256].arms
             trial.arms = {arm.name: arm for arm in event.arms}
             trial.paid = dict.fromkeys(trial.arms, 0)
             trial.good = dict.fromkeys(trial.arms, -1)

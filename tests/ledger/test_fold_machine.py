@@ -124,8 +124,7 @@ class Histories(RuleBasedStateMachine):
         self.root = Bench()
         self.processes = [Bench(self.root), Bench(self.root)]
         self.sessions: dict[tuple[int, str], int] = {}
-        self.plans: dict[str, Any] = {}
-        self.model = Model(self.plans)
+        self.model = Model(self.root.plans)
         self.kept: list[Event] = []
         self.steps = 0
 
@@ -210,7 +209,6 @@ class Histories(RuleBasedStateMachine):
         known = self.known(name)
         if known is not None and known.freeze_seq is None and frozen:
             self.root.designs[name] = design
-            self.plans[name] = design.plan.arms
             if self.send(process, self.draft(process, "freeze", name)):
                 if design.rules.anchor != "none":
                     self.send(process, self.draft(process, "anchor"))
