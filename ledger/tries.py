@@ -72,7 +72,7 @@ def error_is_due(known: Experiment, position: int) -> bool:
     slots = slots_of(known)
     arm = slots.arm[position]
     tally = known.tallies[arm]
-    if slots.is_open[position] or not is_exhausted(known, position):
+    if not is_exhausted(known, position):
         return False
     if is_lost_up(known, position) or slots.ended[position] == _TIMEOUT:
         return True
@@ -94,7 +94,7 @@ def count_ending(known: Experiment, event: AttemptEnd, seq: int) -> None:
     slots.no_retry[position] = not event.retry
     if event.status == "timeout":
         tally.streak, tally.good_seq = [], seq
-    elif slots.is_first[position] and position not in tally.streak:
+    elif slots.is_first[position]:
         tally.streak.append(position)
 
 
@@ -114,7 +114,7 @@ def clear_streaks(known: Experiment) -> None:
 
 def _excuse(known: Experiment, position: int) -> None:
     slots = slots_of(known)
-    if slots.excused[position] < EXCUSES_MAX and slots.counted[position]:
+    if slots.excused[position] < EXCUSES_MAX:
         slots.excused[position] += 1
         slots.counted[position] -= 1
         slots.no_retry[position] = slots.ended[position] = 0

@@ -168,7 +168,10 @@ CEILINGS = (
         "an arm has a ceiling of its own",
         lambda b: b.running(_own(usd_nanousd=RESERVE)).settled(1).draft("attempt", position=3),
         "arm a: usd",
-        lambda b: b.running(_own(usd_nanousd=RESERVE)).settled(1).draft("attempt", position=2),
+        lambda b: (
+            b.running(_own(usd_nanousd=RESERVE)).settled(1, cost_nanousd=2 * RESERVE)
+            .draft("attempt", position=2)
+        ),
         BudgetExceededError,
     ),
     Pair(

@@ -133,13 +133,13 @@ STOPS = (
         "ceiling: a slot that may not be tried anyway is no reason",
         lambda b: (
             b.running(make_design(1, arms=(make_arm("a"),), usd_nanousd=RESERVE))
-            .tried(1, "error")
+            .tried(1, "error", cost_nanousd=2 * RESERVE)
             .draft("stop", reason="ceiling")
         ),
         "for the reason ceiling",
         lambda b: (
             b.running(make_design(2, arms=(make_arm("a"),), usd_nanousd=RESERVE))
-            .tried(1, "error")
+            .tried(1, "error", cost_nanousd=2 * RESERVE)
             .draft("stop", reason="ceiling")
         ),
     ),

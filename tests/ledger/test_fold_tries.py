@@ -34,6 +34,15 @@ def test_streak_counts_first_tries_of_different_slots() -> None:
     assert [1, 2, 3] == bench.known().tallies[0].streak
 
 
+def test_later_try_begins_no_streak() -> None:
+    """An error in a second try is the slot's own, also after an outcome has cleared the streak."""
+    bench = Bench().running(make_design(12, arms=(A,), attempts_max=5))
+    bench.tried(1, "error").settled(2).tried(1, "error")
+    assert [] == bench.known().tallies[0].streak
+    bench.do("start").tried(1, "error")
+    assert [1] == bench.known().tallies[0].streak
+
+
 def test_streak_is_of_one_arm() -> None:
     """Errors of one arm neither lengthen nor clear the streak of another."""
     bench = Bench().running(make_design(6))
@@ -93,7 +102,9 @@ def test_slot_is_excused_three_times() -> None:
     bench = Bench().running(make_design(5, arms=(A,)))
     for _ in range(3):
         _tried(bench, range(1, 6)).idle(reason="arm_failing").do("start")
-    _tried(bench, range(1, 6)).do("start")
+    with pytest.raises(TransitionError, match="its arm goes on"):
+        _give_up(_tried(bench, range(1, 6)), 1)
+    bench.do("start")
     with pytest.raises(TransitionError, match="used up"):
         bench.do("attempt", position=1)
     for position in range(1, 6):
@@ -128,13 +139,15 @@ def test_error_is_given_up_once_its_arm_goes_on() -> None:
 
 def test_error_is_given_up_when_nothing_else_of_its_arm_is_left() -> None:
     """At the end of a look nothing can come that would show the arm to work."""
-    bench = Bench().running(make_design(4, lasts=(4, 8))).tried(1, "error").settled(2, 4)
+    bench = Bench().running(make_design(4, lasts=(4, 8))).tried(1, "error").settled(2)
     assert not error_is_due(bench.known(), 1)
-    bench.tried(3, "error")
+    bench.do("attempt", position=3)
+    assert not error_is_due(bench.known(), 1)
+    bench.do("attempt_end", position=3)
     assert error_is_due(bench.known(), 1)
     _give_up(bench, 1)
     _give_up(bench, 3)
-    bench.do("look")
+    bench.settled(4).do("look")
 
 
 def test_timeout_is_given_up_at_once() -> None:
