@@ -192,6 +192,7 @@ def jsonl(tmp_path: Path) -> Medium:
     return Medium("jsonl", tmp_path)
 
 
+@pytest.mark.slow
 def test_every_cut_of_the_last_entry_is_repaired(jsonl: Medium, tmp_path: Path) -> None:
     """Torn at any byte: reported, set aside, never glued to; a missing newline is completed."""
     store = jsonl.open()
@@ -320,6 +321,7 @@ def test_ledger_whose_last_entry_changed_is_refused(jsonl: Medium) -> None:
         append(store, 1)
 
 
+@pytest.mark.slow
 def test_failed_store_writes_no_more(jsonl: Medium) -> None:
     """After an error of the medium only a new opening appends again."""
     limited = (
@@ -372,6 +374,7 @@ def test_leftover_of_a_repair_is_repaired_again(jsonl: Medium, tmp_path: Path) -
     assert [b"half"] == [file.read_bytes() for file in quarantine.iterdir()]
 
 
+@pytest.mark.slow
 def test_reads_survive_a_process_that_appends(disk: Medium) -> None:
     """While another process appends, every reading is a whole prefix that grows."""
     _create(disk)
