@@ -93,11 +93,7 @@ def is_at_ceiling(known: Experiment, *, without_lost: bool = False) -> bool:
         if arm not in waiting and live and not is_exhausted(known, position):
             waiting.add(arm)
     spared = _unsettled_nanousd(known) if without_lost else ()
-    together = sorted(waiting)
-    return bool(together) and bool(
-        any(room_for(known, [arm], spared=spared) for arm in together)
-        or room_for(known, together, spared=spared)
-    )
+    return bool(waiting) and bool(room_for(known, sorted(waiting), spared=spared))
 
 
 def _unsettled_nanousd(known: Experiment) -> list[int]:

@@ -242,6 +242,17 @@ def test_wall_time_is_a_true_reason_only_after_its_time(wait: float) -> None:
         bench.idle(reason="wall_time")
 
 
+def test_wall_time_is_used_up_to_the_moment() -> None:
+    """A session may stop for its time when exactly that time has passed."""
+    bench = Bench().running(make_design(wall_seconds=60))
+    # The clock goes on by a millisecond when the entry of the stop reads it.
+    bench.clock.wait(60 - 0.002)
+    with pytest.raises(TransitionError, match="for the reason wall_time"):
+        bench.idle(reason="wall_time")
+    bench.idle(reason="wall_time")
+    assert 60.0 == bench.known().ran_seconds
+
+
 def test_wall_time_is_no_reason_without_a_ceiling() -> None:
     """Without a ceiling of time none is used up."""
     bench = Bench().running()

@@ -144,6 +144,20 @@ STOPS = (
         ),
     ),
     Pair(
+        "ceiling: an outcome that nobody is asked for needs no room",
+        lambda b: (
+            b.running(make_design(1, arms=(make_arm("a"), make_arm("r", "recorded")), calls=1))
+            .settled(1)
+            .draft("stop", reason="ceiling")
+        ),
+        "for the reason ceiling",
+        lambda b: (
+            b.running(make_design(1, arms=(make_arm("a"), make_arm("b")), calls=1))
+            .settled(1)
+            .draft("stop", reason="ceiling")
+        ),
+    ),
+    Pair(
         "arm_failing: an arm has a streak of five",
         lambda b: _failing(b, 4).draft("stop", reason="arm_failing"),
         "for the reason arm_failing",
@@ -321,6 +335,13 @@ def test_start_fences_the_session_before_it() -> None:
     for event in (late, bench.draft("stop", number=1)):
         with pytest.raises(TransitionError, match=r"isn't the live one|without gap"):
             bench.again(event)
+
+
+def test_start_forgets_why_the_session_before_it_stopped() -> None:
+    """While a session is live there is no newest stop."""
+    bench = Bench().running().idle()
+    assert "interrupted" == bench.known().last_stop
+    assert None is bench.do("start").known().last_stop
 
 
 @pytest.mark.parametrize("reason", ["interrupted", "terminated", "crashed"])
