@@ -26,6 +26,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fairtrial.analysis.diagnostics import flip_rate
 from fairtrial.analysis.grouping import FloatArray, IntArray
 from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.protocol import (
@@ -51,8 +52,10 @@ __all__ = (
     "cluster_sizes_in_order",
     "clusters_of_population",
     "complete_sizes",
+    "flips",
     "logged",
     "pair_up",
+    "treatment_first",
 )
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -223,6 +226,33 @@ def pair_up(
         - gone[comparison.control].astype(np.float64),
         planned_clusters=frame.cluster_of[members],
     )
+
+
+def treatment_first(frame: Frame, comparison: Comparison) -> BoolArray:
+    """Returns, for each plan unit, whether the treatment's first replicate comes before control's.
+
+    Slots stand in run order, so what comes later overwrites.
+    """
+    places: list[IntArray] = []
+    for arm in (comparison.control, comparison.treatment):
+        own = np.flatnonzero(
+            (frame.arm_of == frame.plan.arms.index(arm)) & (frame.replicate_of == 1)
+        )
+        place = np.zeros(len(frame.plan.units), dtype=np.int64)
+        place[frame.unit_of[own]] = own
+        places.append(place)
+    return np.asarray(places[1] < places[0])
+
+
+def flips(frame: Frame, endpoint: Endpoint, arm: str, *, last: int) -> float | Undetermined:
+    """Returns the share of an arm's units whose valid replicates are not all equal."""
+    values, valid = slot_values(frame.outcomes, endpoint)
+    count = frame.protocol.arms[arm].repeats
+    table = np.full((len(frame.plan.units), count), np.nan)
+    own = np.flatnonzero(frame.arm_of[:last] == frame.plan.arms.index(arm))
+    usable = own[valid[own] & (frame.status[own] == _CODES["ok"])]
+    table[frame.unit_of[usable], frame.replicate_of[usable] - 1] = values[usable]
+    return flip_rate(table)
 
 
 def logged(pairs: Pairs) -> Pairs | Undetermined:

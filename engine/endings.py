@@ -7,6 +7,7 @@ Rules (PROTOCOL-V1, sections 7.4 and 7.5):
 - What is still open after the last look has the verdict of the last look, guards first.
 - A ceiling or the wall time leave it open, unless the protocol said `analyse`: then all complete
   pairs are analysed once, with all alpha that is left. A stop by a person always leaves it open.
+- A diagnostic that is positive, and registered as `inconclusive`, leaves the comparison open.
 - Where outcomes were declared invalid, the analysis is done with the old values and with the rule
   for `invalidated`; a verdict stands only where both agree.
 """
@@ -24,6 +25,7 @@ from fairtrial.ledger.protocol import Comparison
 from .arrays import Frame, cluster_sizes_in_order, complete_sizes
 from .boundaries import Test, reached_fraction, tests_of
 from .claims import Claim, combined, is_decided, read_together
+from .diagnosing import Diagnosis, diagnoses
 from .evaluate import AnalysisContext, found_in, history_of, place_of, standing
 from .readings import NOT_SHOWN, Place, Reading, read_test, reason_of
 
@@ -42,6 +44,8 @@ class Ending:
         look: number of the look that it ended with; None where the run ended between looks.
         planned: a look or an `analyse` that the protocol planned, so intervals keep their level.
         otherwise: the verdict with the rule for invalidated outcomes, where it is another one.
+        diagnoses: what was looked at before the verdict.
+        voided_by: the diagnostic that made the verdict inconclusive.
     """
 
     comparison: Comparison
@@ -51,16 +55,30 @@ class Ending:
     look: int | None
     planned: bool = True
     otherwise: Verdict | None = None
+    diagnoses: tuple[Diagnosis, ...] = ()
+    voided_by: Diagnosis | None = None
 
 
 def endings(context: AnalysisContext, frame: Frame) -> tuple[Ending, ...]:
     """Returns how each comparison ends, in the registered order."""
     registered = _Reader(context, frame, invalidated=False)
     found = [registered.ending(each) for each in context.protocol.analysis.comparisons]
-    if not context.outcomes.invalidated:
-        return tuple(found)
-    other = _Reader(context, frame, invalidated=True)
-    return tuple(_compared(each, other.again(each)) for each in found)
+    if context.outcomes.invalidated:
+        other = _Reader(context, frame, invalidated=True)
+        found = [_compared(each, other.again(each)) for each in found]
+    return tuple(_diagnosed(frame, each) for each in found)
+
+
+def _diagnosed(frame: Frame, ending: Ending) -> Ending:
+    """Adds the diagnostics; one that is positive and registered to do so voids the verdict."""
+    pairs = next(each for each in ending.readings if each.test.role == "primary").pairs
+    found = tuple(diagnoses(frame, ending.comparison, pairs, ending.last))
+    ending = replace(ending, diagnoses=found)
+    voids = [each for each in found if each.positive and each.effect == "inconclusive"]
+    if not voids or ending.claim.verdict.verdict == "inconclusive":
+        return ending
+    claim = replace(ending.claim, verdict=Verdict("inconclusive", "diagnostic"))
+    return replace(ending, claim=claim, voided_by=voids[0])
 
 
 def claim_of(

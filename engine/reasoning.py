@@ -77,6 +77,8 @@ def _margin(protocol: Protocol, reading: Reading) -> float:
 
 
 def _detail(ending: Ending) -> str:
+    if ending.voided_by is not None:
+        return ending.voided_by.text
     if ending.otherwise is None:
         return ""
     word = ending.otherwise.verdict

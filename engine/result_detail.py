@@ -20,6 +20,7 @@ from fairtrial.ledger.events import Head, Look
 from .arrays import Frame
 from .beside import Json, tests_beside, warnings_of
 from .boundaries import discordance_counts
+from .diagnosing import Diagnosis
 from .endings import Ending, endings
 from .estimates import Numbers
 from .evaluate import AnalysisContext, frame_of
@@ -107,6 +108,10 @@ def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
         "reason": reason_text(frame, ending),
         "reason_code": ending.claim.verdict.reason_code,
         "look": ending.look,
+        "diagnostics": [
+            {name: getattr(each, name) for name in Diagnosis.__dataclass_fields__}
+            for each in ending.diagnoses
+        ],
         "endpoints": [_endpoint(frame, ending, final) for final in finals(frame, ending)],
         "looks": [
             row
@@ -246,9 +251,7 @@ def _deviations(context: AnalysisContext) -> list[Json]:
 def _warnings(context: AnalysisContext) -> list[str]:
     """Returns what a reader has to know of the whole result."""
     found: list[str] = []
-    other, invalid = len(context.outcomes.other_model), len(context.outcomes.invalidated)
-    if other:
-        found.append(f"outcomes served by another model than requested: {other}")
+    invalid = len(context.outcomes.invalidated)
     if invalid:
         found.append(f"outcomes declared invalid: {invalid}; the numbers show their old values")
     for name, reason in _accepted(context).items():

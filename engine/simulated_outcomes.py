@@ -19,7 +19,7 @@ import numpy as np
 
 from fairtrial.analysis.simulation import PairModel, SimulatedPairs, simulate_pairs
 from fairtrial.ledger.events import Decision
-from fairtrial.ledger.protocol import Comparison, Protocol, primaries
+from fairtrial.ledger.protocol import Comparison, Diagnostics, Protocol, primaries
 from fairtrial.ledger.slots import STATUSES
 
 from .arrays import Frame, build_frame
@@ -55,6 +55,7 @@ def simulated_protocol(protocol: Protocol) -> Protocol:
             comparisons=(msgspec.structs.replace(gate, share=share_of(protocol, gate)),),
         ),
         decision=msgspec.structs.replace(protocol.decision, saving=None, harm=None),
+        diagnostics=Diagnostics(),
     )
 
 

@@ -26,7 +26,7 @@ import msgspec
 
 from fairtrial.analysis.simulation import PairModel
 from fairtrial.ledger.events import Head, Look
-from fairtrial.ledger.protocol import Protocol, encode_resolved
+from fairtrial.ledger.protocol import Diagnostics, Protocol, encode_resolved
 
 from .arrays import Frame
 from .assuming import Assumed, model_of
@@ -291,6 +291,8 @@ def _left_out(protocol: Protocol) -> Iterator[str]:
         yield "harm endpoints"
     if protocol.decision.saving is not None:
         yield "the saving"
+    if protocol.diagnostics != Diagnostics():
+        yield "diagnostics"
     others = len(protocol.analysis.comparisons) - 1
     if others:
         yield f"{others} other comparisons; {gate_of(protocol).name} keeps its share of alpha"

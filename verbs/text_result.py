@@ -96,6 +96,18 @@ def comparison_lines(comparison: Detail, labels: Mapping[str, str]) -> Iterator[
     for endpoint in comparison["endpoints"]:
         yield label(endpoint["name"], "\n".join(endpoint_lines(endpoint, control, treatment)))
     yield from look_lines(comparison)
+    yield from _diagnostic_lines(comparison)
+
+
+def _diagnostic_lines(comparison: Detail) -> Iterator[str]:
+    """Yields what was looked at before the verdict; what was found has a label of its own."""
+    for one in comparison.get("diagnostics", ()):
+        if one["positive"]:
+            voids = "; registered to leave the verdict open" if one["effect"] != "show" else ""
+            yield label("found", f"{one['name'].replace('_', ' ')}: {one['text']}{voids}")
+    clear = [one["text"] for one in comparison.get("diagnostics", ()) if not one["positive"]]
+    if clear:
+        yield label("looked at", "; ".join(clear))
 
 
 def _named(arm: str, labels: Mapping[str, str]) -> str:

@@ -1,0 +1,166 @@
+"""What may be wrong with a comparison's data, looked at before its verdict. Pure.
+
+Leaves the tests to `analysis/diagnostics.py`, and what a positive one does to `endings.py`.
+
+Rules:
+- Looked at are the data that the comparison ends with, of its first primary endpoint.
+- Positive: an outcome served by another model than requested; an order effect or a drift with p
+  below 0.01; unit- and cluster-weighted differences more than one standard error apart.
+- What can't be tested is not positive, and says why.
+- Flips between replicates are shown and never positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final as Constant
+from typing import Literal, TypeAlias
+
+from fairtrial.analysis.diagnostics import order_effect, time_drift
+from fairtrial.analysis.grouping import FloatArray
+from fairtrial.analysis.paired import ClusteredMean, clustered_mean, equal_weight_mean
+from fairtrial.analysis.values import Undetermined
+from fairtrial.ledger.protocol import Comparison, DiagnosticEffect
+
+from .arrays import Frame, Pairs, flips, treatment_first
+from .wording import cluster_noun
+
+__all__ = ("POSITIVE_P", "Diagnosis", "DiagnosisName", "diagnoses")
+
+DiagnosisName: TypeAlias = Literal[
+    "served_model", "order_effect", "time_drift", "informative_size", "flip_rate"
+]
+POSITIVE_P: Constant = 0.01
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """What one diagnostic found.
+
+    Attributes:
+        name: which.
+        effect: what a positive one does to the verdict, as registered.
+        positive: whether something was found.
+        value: its size, in the words of `text`; None where it can't be computed.
+        p_value: of a test.
+        text: a clause without a full stop.
+    """
+
+    name: DiagnosisName
+    effect: DiagnosticEffect
+    positive: bool
+    value: float | None
+    p_value: float | None
+    text: str
+
+
+def diagnoses(frame: Frame, comparison: Comparison, pairs: Pairs, last: int) -> list[Diagnosis]:
+    """Returns all diagnostics of a comparison.
+
+    Args:
+        frame: plan and outcomes.
+        comparison: whose arms.
+        pairs: of its first primary endpoint, as it ends.
+        last: last position that counts.
+    """
+    found = [_served(frame, comparison, last)]
+    if len(pairs.units):
+        found += [_order(frame, comparison, pairs), _drift(frame, pairs)]
+        found += list(_informative(frame, pairs))
+    return found + list(_flips(frame, comparison, last))
+
+
+def _served(frame: Frame, comparison: Comparison, last: int) -> Diagnosis:
+    arms = [frame.plan.arms.index(arm) for arm in (comparison.control, comparison.treatment)]
+    count = sum(
+        position <= last and frame.plan.arm_of[position - 1] in arms
+        for position in frame.outcomes.other_model
+    )
+    return Diagnosis(
+        name="served_model",
+        effect=frame.protocol.diagnostics.served_model,
+        positive=count > 0,
+        value=float(count),
+        p_value=None,
+        text=f"outcomes served by another model than requested: {count}",
+    )
+
+
+def _order(frame: Frame, comparison: Comparison, pairs: Pairs) -> Diagnosis:
+    found = order_effect(_differences(pairs), treatment_first(frame, comparison)[pairs.units])
+    effect = frame.protocol.diagnostics.order_effect
+    if isinstance(found, Undetermined):
+        return _untested("order_effect", effect, f"order of the arms: {found.reason}")
+    size, p = found
+    return Diagnosis(
+        name="order_effect",
+        effect=effect,
+        positive=p < POSITIVE_P,
+        value=size,
+        p_value=p,
+        text=f"the arm that goes first does better by {size:+.4f} (p {p:.3g})",
+    )
+
+
+def _drift(frame: Frame, pairs: Pairs) -> Diagnosis:
+    found = time_drift(_differences(pairs), pairs.clusters)
+    effect = frame.protocol.diagnostics.time_drift
+    if isinstance(found, Undetermined):
+        return _untested("time_drift", effect, f"drift over the run: {found.reason}")
+    r, p = found
+    return Diagnosis(
+        name="time_drift",
+        effect=effect,
+        positive=p < POSITIVE_P,
+        value=r,
+        p_value=p,
+        text=f"the difference correlates with the place in the run by {r:+.2f} (p {p:.3g})",
+    )
+
+
+def _informative(frame: Frame, pairs: Pairs) -> Iterator[Diagnosis]:
+    if frame.protocol.units.cluster is None:
+        return
+    differences = _differences(pairs)
+    by_unit = clustered_mean(differences, pairs.clusters)
+    by_cluster = equal_weight_mean(differences, pairs.clusters)
+    effect = frame.protocol.diagnostics.informative_size
+    if not isinstance(by_unit, ClusteredMean) or not isinstance(by_cluster, ClusteredMean):
+        yield _untested("informative_size", effect, "cluster size: too few clusters")
+        return
+    chosen = by_unit if frame.protocol.analysis.estimand == "unit_weighted" else by_cluster
+    gap = by_unit.estimate - by_cluster.estimate
+    noun = cluster_noun(frame.protocol)
+    yield Diagnosis(
+        name="informative_size",
+        effect=effect,
+        positive=abs(gap) > chosen.standard_error > 0.0,
+        value=gap,
+        p_value=None,
+        text=f"by unit the difference is {gap:+.4f} larger than by {noun}",
+    )
+
+
+def _flips(frame: Frame, comparison: Comparison, last: int) -> Iterator[Diagnosis]:
+    endpoint = next(each for each in frame.protocol.endpoints if each.role == "primary")
+    for arm in (comparison.control, comparison.treatment):
+        rate = flips(frame, endpoint, arm, last=last)
+        if isinstance(rate, float):
+            yield Diagnosis(
+                name="flip_rate",
+                effect="show",
+                positive=False,
+                value=rate,
+                p_value=None,
+                text=f"replicates of {arm} differ in {100 * rate:.1f} % of its units",
+            )
+
+
+def _differences(pairs: Pairs) -> FloatArray:
+    """Returns one difference a pair, the middle of its completions."""
+    return (pairs.completions[0].differences + pairs.completions[-1].differences) / 2.0
+
+
+def _untested(name: DiagnosisName, effect: DiagnosticEffect, text: str) -> Diagnosis:
+    return Diagnosis(name=name, effect=effect, positive=False, value=None, p_value=None, text=text)
