@@ -24,9 +24,9 @@ from typing import NamedTuple
 import msgspec
 
 from fairtrial.ledger.blobs import BlobStore
-from fairtrial.ledger.canonical import schemas_digest
 from fairtrial.ledger.entry import Entry
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
+from fairtrial.ledger.event_schemas import schemas_digest
 from fairtrial.ledger.events import Blob, Event, Head, Look, Open
 from fairtrial.ledger.log import (
     Appended,

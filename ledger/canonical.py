@@ -23,7 +23,7 @@ import msgspec
 from blake3 import blake3
 
 from .errors import IntegrityError, LedgerError
-from .events import EVENT_KINDS, Blob, Event
+from .events import Blob, Event
 
 __all__ = (
     "EVENT_CONTEXT",
@@ -36,7 +36,6 @@ __all__ = (
     "decode_event",
     "encode_event",
     "event_id",
-    "schemas_digest",
     "sha256_hex",
 )
 
@@ -89,8 +88,10 @@ def encode_event(event: Event) -> bytes:
         back = msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, RecursionError) as error:
         _check_values(event, "")
+        what, _, path = str(error).partition(" - at `$.")
         raise LedgerError(
-            f"an event of kind {kind.__struct_config__.tag} can't be encoded: {error}",
+            f"an event of kind {kind.__struct_config__.tag} can't be encoded: {what}",
+            where=path.rstrip("`"),
             todo="give every field a value of its declared type",
         ) from error
     same = back == event and _ENCODER.encode(back) == data
@@ -99,8 +100,9 @@ def encode_event(event: Event) -> bytes:
     if not same:
         raise LedgerError(
             f"an event of kind {kind.__struct_config__.tag} changes when it is read back",
-            expected=repr(event),
-            found=repr(back),
+            where=_first_change(event, back, ""),
+            expected=repr(event)[:200],
+            found=repr(back)[:200],
             todo="give every field a value of exactly its declared type (1.0, not 1, for a float)",
         )
     return data
@@ -131,16 +133,28 @@ def decode_event(data: bytes) -> Event:
     return event
 
 
+def _first_change(given: object, back: object, where: str) -> str:
+    """Returns the path of the first value that isn't exactly what was read back."""
+    if isinstance(given, msgspec.Struct) and isinstance(back, msgspec.Struct):
+        pairs = [
+            (f"{where}.{name}".lstrip("."), getattr(given, name), getattr(back, name))
+            for name in given.__struct_fields__
+        ]
+    elif isinstance(given, dict) and isinstance(back, dict):
+        pairs = [(f"{where}.{key}", item, back.get(key)) for key, item in given.items()]
+    elif isinstance(given, (tuple, list)) and isinstance(back, (tuple, list)):
+        items = zip(given, back, strict=False)
+        pairs = [(f"{where}[{index}]", *pair) for index, pair in enumerate(items)]
+    else:
+        return "" if type(given) is type(back) and given == back else where
+    found = (_first_change(one, other, path) for path, one, other in pairs)
+    return next((path for path in found if path), "")
+
+
 def _needs_walk(data: bytes) -> bool:
     """Returns whether any text in these bytes could break the grammar of names and texts."""
     # Plain ASCII without an escape, DEL or a blank beside a quotation mark can't break it.
     return not data.isascii() or b"\\" in data or b"\x7f" in data or b' "' in data or b'" ' in data
-
-
-def schemas_digest() -> str:
-    """Returns the SHA-256 over the JSON Schemas of all event kinds, sorted by kind."""
-    schemas = {kind: msgspec.json.schema(cls) for kind, cls in sorted(EVENT_KINDS.items())}
-    return sha256_hex(msgspec.json.encode(schemas, order="deterministic"))
 
 
 def check_name(value: str, where: str) -> None:
@@ -210,6 +224,8 @@ def _check_name_like(value: object, where: str) -> None:
 def _check_leaf(value: object, where: str) -> None:
     field = where.partition(".")[0] if where.startswith("settings") else where.rpartition(".")[2]
     if isinstance(value, str):
+        if field == "answer" and len(value.encode("utf-8", "replace")) > NAME_BYTES_MAX:
+            raise _refusal(f"an answer has more than {NAME_BYTES_MAX} bytes", where, value[:60])
         if not value or field in _TEXT_FIELDS:
             check_text(value, where)
         else:

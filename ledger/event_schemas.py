@@ -15,9 +15,10 @@ from typing import cast
 
 import msgspec
 
+from .canonical import sha256_hex
 from .events import EVENT_KINDS
 
-__all__ = ("schema_file", "schema_text")
+__all__ = ("schema_file", "schema_text", "schemas_digest")
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -47,3 +48,8 @@ def _require_all(definition: dict[str, object]) -> None:
     for member in members.values():
         member.pop("default", None)
     definition["required"] = list(members)
+
+
+def schemas_digest() -> str:
+    """Returns the SHA-256 over the schemas of all event kinds, in order of kind."""
+    return sha256_hex("".join(schema_text(kind) for kind in sorted(EVENT_KINDS)).encode())

@@ -186,17 +186,17 @@ def verify_consistency(
 ) -> bool:
     """Returns whether `proof` shows the old tree to be a prefix of the new one.
 
-    An old tree of size 0 is refused unless its root is the empty root and the proof is empty.
+    An old tree of size 0 is refused: whatever grows from nothing shows nothing.
 
     Source:
         RFC 9162, section 2.1.4.2; refuses hashes that are not 32 bytes, which its text accepts.
     """
     if not 0 <= old_size <= size or any(len(h) != 32 for h in (old_root, root, *proof)):
         return False
-    if old_size == size:
-        return not proof and old_root == root and (size > 0 or root == EMPTY_ROOT)
     if old_size == 0:
-        return not proof and old_root == EMPTY_ROOT
+        return False
+    if old_size == size:
+        return not proof and old_root == root
     path = list(proof)
     if old_size & (old_size - 1) == 0:
         path.insert(0, old_root)

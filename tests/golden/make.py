@@ -23,9 +23,9 @@ from fairtrial.ledger.canonical import (
     blob_of,
     encode_event,
     event_id,
-    schemas_digest,
 )
 from fairtrial.ledger.entry import FIRST_PREV, build_entry, parse_entry
+from fairtrial.ledger.event_schemas import schemas_digest
 from fairtrial.ledger.events import (
     Adopt,
     Amend,

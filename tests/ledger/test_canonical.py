@@ -32,11 +32,11 @@ from fairtrial.ledger.canonical import (
     decode_event,
     encode_event,
     event_id,
-    schemas_digest,
     sha256_hex,
 )
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import IntegrityError, LedgerError
+from fairtrial.ledger.event_schemas import schemas_digest
 from fairtrial.ledger.events import Decision, Stop
 from fairtrial.ledger.opening import open_store
 
@@ -345,3 +345,20 @@ def test_digest_of_the_schemas_is_stable() -> None:
     """The digest of all schemas is hex and the same in each call."""
     digest = schemas_digest()
     assert (64, digest) == (len(bytes.fromhex(digest)) * 2, schemas_digest())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "where"),
+    [
+        ("replicate", "1", "replicate"),
+        ("replicate", 2**53, "replicate"),
+        ("scores", {"passed": 1}, "scores.passed"),
+        ("scores", {"passed": float("nan")}, "scores.passed"),
+        ("answer", "\u00e9" * 101, "answer"),
+    ],
+)
+def test_refusal_names_the_field(field: str, value: object, where: str) -> None:
+    """Whatever can't be stored is refused by its path: type, range, kind of number, size."""
+    with pytest.raises(LedgerError) as refused:
+        encode_event(replace(PLAIN, **{field: value}))
+    assert where == refused.value.where
