@@ -72,8 +72,11 @@ def _analysis(p: Protocol) -> Iterator[_Unsupported]:
 def _looks(p: Protocol) -> Iterator[_Unsupported]:
     if p.looks.kind != "planned":
         yield "looks.kind", p.looks.kind, "planned"
-    if p.looks.futility is not None:
-        yield "looks.futility", str(p.looks.futility.conditional_power), "no futility note"
+    if p.looks.futility is not None and p.decision.rule[0] not in (
+        "superiority",
+        "non_inferiority",
+    ):
+        yield "looks.futility", p.decision.rule[0], "superiority or non_inferiority"
 
 
 def _margins(p: Protocol) -> Iterator[_Unsupported]:

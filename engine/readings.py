@@ -45,7 +45,16 @@ from .boundaries import (
 from .estimates import Numbers, ScaleName, control_mean, estimate, scales_of
 from .power_values import rules_of
 
-__all__ = ("NOT_SHOWN", "Place", "Reading", "claim_on", "over_limit", "read_test", "reason_of")
+__all__ = (
+    "NOT_SHOWN",
+    "Place",
+    "Reading",
+    "claim_on",
+    "null_of",
+    "over_limit",
+    "read_test",
+    "reason_of",
+)
 
 NOT_SHOWN: Final = Verdict("inconclusive", "interval_spans")
 _SHOWN: Final = Verdict("adopt", "interval_favours")
@@ -139,7 +148,7 @@ def read_test(frame: Frame, test: Test, place: Place, *, invalidated: bool = Fal
             test.endpoint,
             scale,
             nominal_p=boundary.p,
-            null=_null(protocol, test, scale, mean),
+            null=null_of(protocol, test, scale, mean),
         )
         for scale in scales_of(test.endpoint)
     )
@@ -183,7 +192,7 @@ def _boundary(protocol: Protocol, test: Test, place: Place) -> Nominal:
     )
 
 
-def _null(protocol: Protocol, test: Test, scale: ScaleName, mean: float | None) -> float:
+def null_of(protocol: Protocol, test: Test, scale: ScaleName, mean: float | None) -> float:
     """Returns the difference at which the tests are computed, on the scale."""
     turn = 1.0 if test.endpoint.better == "higher" else -1.0
     if test.role == "saving":

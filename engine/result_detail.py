@@ -25,6 +25,7 @@ from .endings import Ending, endings
 from .estimates import Numbers
 from .evaluate import AnalysisContext, frame_of
 from .finals import Final, finals
+from .interim import AfterStopping, after_stopping, futility_notes
 from .reasoning import reason_text
 from .result_body import ResultBody
 from .tipping import Step, Tipping, tipping_point
@@ -112,16 +113,16 @@ def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
             {name: getattr(each, name) for name in Diagnosis.__dataclass_fields__}
             for each in ending.diagnoses
         ],
-        "endpoints": [_endpoint(frame, ending, final) for final in finals(frame, ending)],
+        "endpoints": [_endpoint(context, frame, ending, final) for final in finals(frame, ending)],
         "looks": [
             row
             for number, look in enumerate(context.taken, start=1)
-            for row in _look_rows(look, number, comparison.name)
+            for row in _look_rows(context, look, number, comparison.name)
         ],
     }
 
 
-def _endpoint(frame: Frame, ending: Ending, final: Final) -> Json:
+def _endpoint(context: AnalysisContext, frame: Frame, ending: Ending, final: Final) -> Json:
     first, pairs = final.scales[0], final.pairs
     comparison, plan = ending.comparison, frame.plan
     excluded = [plan.units[index] for index in pairs.excluded[:_EXCLUDED_MAX].tolist()]
@@ -138,6 +139,7 @@ def _endpoint(frame: Frame, ending: Ending, final: Final) -> Json:
             "upper": final.bounds.upper,
             "claim_holds": final.bounds.holds,
         },
+        "after_stopping": _after_stopping(context, ending, final),
         "tipping": _tipping(tipping_point(frame, ending, final)),
         "units": {
             "planned": pairs.planned,
@@ -186,6 +188,15 @@ def _interval(final: Final, numbers: Numbers) -> Json | None:
     }
 
 
+def _after_stopping(context: AnalysisContext, ending: Ending, final: Final) -> Json | None:
+    if final.reading is None or ending.look is None:
+        return None
+    found = after_stopping(context.protocol, final.reading.test, context.taken[: ending.look])
+    if found is None:
+        return None
+    return {name: getattr(found, name) for name in AfterStopping.__dataclass_fields__}
+
+
 def _tipping(found: Tipping | None) -> Json | None:
     if found is None:
         return None
@@ -209,7 +220,12 @@ def _discordant(final: Final, numbers: Numbers) -> Json | None:
     }
 
 
-def _look_rows(look: Look, number: int, name: str) -> list[Json]:
+def _look_rows(context: AnalysisContext, look: Look, number: int, name: str) -> list[Json]:
+    notes = {
+        note.endpoint: note.conditional_power
+        for note in futility_notes(context.protocol, context.taken[:number])
+        if note.comparison == name
+    }
     return [
         {
             "look": number,
@@ -226,6 +242,7 @@ def _look_rows(look: Look, number: int, name: str) -> list[Json]:
             "lower": found.lower,
             "upper": found.upper,
             "crossed": found.crossed,
+            "conditional_power": notes.get(found.name),
         }
         for comparison in look.comparisons
         if comparison.name == name

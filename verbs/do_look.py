@@ -38,6 +38,7 @@ def command(
     A look that was taken is shown again and spends nothing. One that isn't planned or isn't due is
     refused, and the refusal is on record: alpha is spent by the plan alone.
     """
+    from fairtrial.engine.interim import read_notes
     from fairtrial.engine.session import look_at
     from fairtrial.engine.story import read_protocol
     from fairtrial.engine.wording import in_points
@@ -49,10 +50,12 @@ def command(
     hidden = protocol.blinding.looks == "continue_or_stop"
     planned = len(protocol.looks.at)
     points = frozenset(one.name for one in protocol.endpoints if in_points(one))
-    out.text(look_text(look, planned=planned, in_points=points, hidden=hidden))
+    asked = protocol.looks.futility is not None and not hidden
+    notes = read_notes(ledger, look.experiment, look.number) if asked else []
+    out.text(look_text(look, planned=planned, in_points=points, hidden=hidden, notes=notes))
     ended = look.number == planned or not look.continues
     out.end(
-        look_value(look, hidden=hidden),
+        look_value(look, hidden=hidden, notes=notes),
         receipt=receipt,
         next_command="ledger result" if ended else "ledger run",
     )

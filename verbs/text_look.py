@@ -9,9 +9,10 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fairtrial.engine.interim import FutilityNote
 from fairtrial.ledger.events import Look, LookComparison, LookEndpoint
 
 from .output import label
@@ -20,7 +21,14 @@ from .text_numbers import count, difference, interval, p_value
 __all__ = ("look_text", "look_value")
 
 
-def look_text(look: Look, *, planned: int, in_points: frozenset[str], hidden: bool) -> str:
+def look_text(
+    look: Look,
+    *,
+    planned: int,
+    in_points: frozenset[str],
+    hidden: bool,
+    notes: Sequence[FutilityNote] = (),
+) -> str:
     """Returns a look in lines.
 
     Args:
@@ -28,6 +36,7 @@ def look_text(look: Look, *, planned: int, in_points: frozenset[str], hidden: bo
         planned: How many looks there are.
         in_points: Endpoints whose differences are in points.
         hidden: The protocol shows only whether the run goes on.
+        notes: What is left to hope for, where the protocol asks.
     """
     fraction = look.comparisons[0].endpoints[0].information_fraction
     lines = [
@@ -41,8 +50,15 @@ def look_text(look: Look, *, planned: int, in_points: frozenset[str], hidden: bo
     if not hidden:
         for comparison in look.comparisons:
             lines += _comparison_lines(comparison, in_points)
+        lines += [label("note", _note_text(note)) for note in notes]
     lines.append(label("goes on", _goes_on(look, planned)))
     return "\n".join(lines)
+
+
+def _note_text(note: FutilityNote) -> str:
+    chance = f"{note.endpoint}: if the trend goes on, the last look crosses with chance"
+    text = f"{chance} {note.conditional_power:.2f}"
+    return f"{text}; registered as futile, and binds nobody" if note.is_futile else text
 
 
 def _goes_on(look: Look, planned: int) -> str:
@@ -76,12 +92,15 @@ def _endpoint_text(endpoint: LookEndpoint, points: bool) -> str:
     )
 
 
-def look_value(look: Look, *, hidden: bool) -> Mapping[str, Any]:
+def look_value(
+    look: Look, *, hidden: bool, notes: Sequence[FutilityNote] = ()
+) -> Mapping[str, Any]:
     """Returns a look for JSON; with hidden looks no number of an arm is in it."""
     import msgspec
 
     if not hidden:
-        return {"v": 1, "look": look.number, **msgspec.to_builtins(look)}
+        shown = {"v": 1, "look": look.number, **msgspec.to_builtins(look)}
+        return {**shown, "futility": [msgspec.to_builtins(note) for note in notes]}
     first = look.comparisons[0].endpoints[0]
     return {
         "v": 1,

@@ -187,7 +187,20 @@ def endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[s
     if endpoint["units"]["excluded_count"] or sum(endpoint["units"]["lost"].values()):
         yield f"whatever the lost outcomes were, {_bounds(endpoint)}"
     yield from _tipping(endpoint.get("tipping"), treatment)
+    yield from _after_stopping(endpoint)
     yield from (one for one in endpoint["warnings"] if one != "mcnemar ignores clusters")
+
+
+def _after_stopping(endpoint: Detail) -> Iterator[str]:
+    """Yields the stage-wise inference, where more than one look could have ended the experiment."""
+    found = endpoint.get("after_stopping")
+    if found is None or found["looks"] < 2:
+        return
+    estimate = difference(found["estimate"], points=endpoint["in_points"])
+    yield (
+        f"stage-wise, over {count(found['looks'])} looks: median-unbiased {estimate}"
+        f" ({_limits(found, endpoint)}), one-sided p {p_value(found['p_one_sided'])}"
+    )
 
 
 def _tipping(tipping: Detail | None, treatment: str) -> Iterator[str]:
