@@ -24,12 +24,12 @@ from fairtrial.ledger.checkpoint import (
     verify_note,
 )
 from fairtrial.ledger.durable import create_folder, write_file
-from fairtrial.ledger.errors import LedgerError, RefusedError, TransitionError
+from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import Anchor, Head
 from fairtrial.ledger.note import VerifierKey, parse_note, parse_vkey
 from fairtrial.ledger.policy import Policy
 from fairtrial.ledger.proofs import consistency_spans, span_roots
-from fairtrial.ledger.state import Experiment, State, is_ended, is_final
+from fairtrial.ledger.state import Experiment, State
 
 from .anchor_setup import AnchorSetup
 from .heads import sign_head
@@ -42,7 +42,6 @@ __all__ = (
     "Level",
     "Sealed",
     "anchor_now",
-    "check_run_allowed",
     "embed_note",
     "notes_folder",
     "open_own_note",
@@ -275,32 +274,3 @@ def _stamped(setup: AnchorSetup, note: bytes) -> bytes:
     if not setup.stamp_url:
         raise RefusedError("no authority has an address", found="FAIRTRIAL_TSA isn't set")
     return fetch_stamp(setup.stamp_url, note, setup.stamp_roots)
-
-
-def check_run_allowed(trial: Trial, known: Experiment) -> None:
-    """Refuses a run that its first attempt would be refused for: no anchor yet of its level.
-
-    Raises:
-        TransitionError: The newest freeze or amendment isn't anchored as the protocol wants.
-    """
-    rules = known.rules
-    if rules is None or rules.anchor == "none" or known.freeze_seq is None:
-        return
-    if is_ended(known) or is_final(known):
-        return
-    newest = max(known.freeze_seq, known.plan_seq)
-    covered = trial.log.state.anchored.get(rules.anchor, 0)
-    if covered <= newest:
-        note = notes_folder(trial.side) / "SIZE.note"
-        raise TransitionError(
-            f"the protocol wants a {rules.anchor} over the newest freeze or amendment first",
-            where=known.name,
-            expected=f"a {rules.anchor} over at least {newest + 1} entries",
-            found=f"one over {covered}" if covered else "none",
-            todo={
-                "checkpoint": "ledger checkpoint --embed --key NAME",
-                "witness": f"have {note} cosigned, then: ledger checkpoint --embed {note}",
-                "timestamp": f"have {note} stamped, then: ledger checkpoint --embed {note}"
-                " --token FILE.tsr",
-            }[rules.anchor],
-        )

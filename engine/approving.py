@@ -1,6 +1,7 @@
-"""Signatures by people over entries: made, checked, and those that a protocol still waits for.
+"""Signatures by people over entries: made and checked.
 
-Leaves key files to `keys.py` and what an approval allows to the fold.
+Leaves key files to `keys.py`, what a protocol waits for to `waiting.py`, and what an approval
+allows to the fold.
 
 Rules:
 - A signature is bound to the ledger, the entry's place and leaf, the meaning, name, role and time.
@@ -11,30 +12,22 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from fairtrial.ledger.checkpoint import is_signed
 from fairtrial.ledger.errors import LedgerError, RefusedError
-from fairtrial.ledger.events import Reference, Sign, SignatureRule
+from fairtrial.ledger.events import Reference, Sign
 from fairtrial.ledger.note import decode_base64, encode_base64, format_vkey, parse_vkey
-from fairtrial.ledger.run_rules import is_signed_by
-from fairtrial.ledger.state import Experiment, State
+from fairtrial.ledger.state import State
 
 from .keys import Key
 from .trial import Trial
 
-__all__ = ("Meaning", "Waiting", "is_sign_signed", "sign_entry", "sign_message", "waiting_for")
+__all__ = ("Meaning", "is_sign_signed", "sign_entry", "sign_message")
 
 Meaning: TypeAlias = Literal["reviewed", "approved", "rejected"]
-
-
-class Waiting(NamedTuple):
-    """A signature that a protocol wants and that isn't there: which, over which entry."""
-
-    rule: SignatureRule
-    subject: int
 
 
 def sign_message(ledger: str, event: Sign) -> bytes:
@@ -106,18 +99,3 @@ def is_sign_signed(event: Sign, ledger: str) -> bool:
         return is_signed(sign_message(ledger, event), signature, parse_vkey(event.vkey).key)
     except LedgerError:
         return False
-
-
-def waiting_for(state: State, known: Experiment) -> list[Waiting]:
-    """Returns the signatures that an experiment waits for now: before a run, or over its result."""
-    rules = known.rules
-    if rules is None or known.freeze_seq is None or known.withdrawn_seq is not None:
-        return []
-    newest = max(known.freeze_seq, known.plan_seq)
-    waiting: list[Waiting] = []
-    for rule in rules.signatures:
-        subject = newest if known.result is None else known.result.seq
-        is_due = (rule.before == "run") == (known.result is None)
-        if is_due and not is_signed_by(state, subject, rule.role, rule.meaning):
-            waiting.append(Waiting(rule, subject))
-    return waiting

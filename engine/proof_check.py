@@ -42,7 +42,8 @@ Word: TypeAlias = Literal["holds", "unvouched", "corrupt", "forked"]
 class ProofReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a proof shows, and by whose word.
 
-    `seq` is that of the entry, None for a proof of growth; `old` the size that it grew from.
+    `seq` is that of the entry, None for a proof of growth; `old` the size that it grew from;
+    `entry` the stored line, where the proof holds and it is one of this format.
     """
 
     v: int
@@ -57,7 +58,8 @@ class ProofReport(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None
     time: str | None
     actor: str | None
-    event: msgspec.Raw | None
+    leaf: str | None
+    entry: str | None
     vouched_by: tuple[str, ...]
 
 
@@ -210,6 +212,7 @@ def _report(
         id=None if entry is None else entry.id,
         time=None if entry is None else entry.time,
         actor=None if entry is None else entry.actor,
-        event=None if entry is None else msgspec.Raw(entry.event),
+        leaf=None if entry is None else entry.leaf().hex(),
+        entry=None if entry is None else entry.data.decode("utf-8", "replace"),
         vouched_by=judged.vouched_by,
     )

@@ -33,7 +33,7 @@ from fairtrial.ledger.protocol import nano_usd
 from fairtrial.ledger.state import Experiment, due_look
 
 from .anchor_setup import AnchorSetup, anchor_setup
-from .anchoring import Sealed, check_run_allowed, seal
+from .anchoring import Sealed, seal
 from .checking import Checked, check_plan
 from .concluding import Conclusion, look, result
 from .freezing import Design, design_of, freeze
@@ -42,6 +42,7 @@ from .registering import Loaded, amend, load_protocol, register
 from .running import ProgressSink, RunReport, run_experiment
 from .trial import Trial, open_trial
 from .verifying import protocol_path
+from .waiting import check_run_allowed
 
 __all__ = (
     "Receipted",
@@ -236,7 +237,7 @@ def run(
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
         setup = _setup_for(trial, known, key)
-        check_run_allowed(trial, known)
+        check_run_allowed(trial.log.state, known)
         report = run_experiment(
             trial, known, concurrency=concurrency, sink=sink, settings=settings or {}
         )

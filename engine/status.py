@@ -17,6 +17,7 @@ from fairtrial.ledger.locks import lock_holder, run_lock_path
 from fairtrial.ledger.state import STREAK_MAX, Experiment, due_look, is_ended, is_final
 
 from .trial import Trial
+from .waiting import waiting_for
 
 __all__ = ("ArmStatus", "LookCount", "Status", "next_command", "state_word", "status_of")
 
@@ -89,6 +90,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     receipt: str
     receipt_kept: int | None
     folded_from: int
+    waiting: tuple[str, ...]
     next: str
 
 
@@ -138,6 +140,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
     not_run = planned - known.settled if over else 0
     arms = {name: _arm_status(known, index) for index, name in _arm_names(known)}
     head = trial.log.head()
+    waiting = waiting_for(trial.log.state, known)
     several = known.name if len(trial.log.state.experiments) > 1 else ""
     last = known.looks[len(known.taken)].last if not over and known.looks else None
     ceiling = known.rules.usd_nanousd if known.rules is not None else None
@@ -173,7 +176,8 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         receipt=trial.receipt(),
         receipt_kept=_receipt_kept(trial),
         folded_from=trial.log.folded_from,
-        next=next_command(word, several),
+        waiting=tuple(one.what for one in waiting),
+        next=waiting[0].todo if waiting else next_command(word, several),
     )
 
 

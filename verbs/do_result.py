@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .options import experiment_argument, key_option, verb, writing_options
-from .output import Ending, Output
+from .output import Ending, Output, label
 
 __all__ = ("command",)
 
@@ -58,6 +58,7 @@ def command(
     """
     import msgspec
 
+    from fairtrial.engine.inspecting import status
     from fairtrial.engine.session import result_of
 
     from .text_result import result_text, verdict_line
@@ -70,11 +71,18 @@ def command(
         ledger, experiment, actor=actor, stop=stop, reason=reason, key=key
     )
     detail: dict[str, Any] = msgspec.json.decode(concluded.detail)
+    (now,) = status(ledger, concluded.event.experiment)
+    if now.waiting:
+        detail |= {"counts": False, "waiting": now.waiting}
     if out.quiet:
         out.essential(verdict_line(detail))
     out.text(result_text(detail))
-    out.end(detail, receipt=receipt, next_command=f"ledger replay --against {receipt}")
-    return _ending(detail["verdict"], gate)
+    for what in now.waiting:
+        out.essential(label("waiting", f"the verdict doesn't count yet: the protocol wants {what}"))
+    following = now.next if now.waiting else f"ledger replay --against {receipt}"
+    out.end(detail, receipt=receipt, next_command=following)
+    # A gate is passed by what counts.
+    return "gate_other" if gate and now.waiting else _ending(detail["verdict"], gate)
 
 
 def _ending(verdict: str, gate: tuple[str, ...]) -> Ending:

@@ -78,15 +78,17 @@ def command(
 
 
 def _text(report: ProofReport) -> str:
+    from .text_log import entry_page, read_entry
+
     lines = [label("ledger", f"{report.origin}   {report.size:,} entries")]
     if report.old is not None:
         lines.append(label("growth", f"the first {report.old:,} entries are unchanged in it"))
-    if report.seq is not None:
-        lines.append(label("entry", f"{report.seq:,}   {report.id or 'not of this format'}"))
-    if report.event is not None:
-        lines.append(label("", f"{report.time} {report.actor}\n{bytes(report.event).decode()}"))
+    if report.seq is not None and report.entry is None:
+        lines.append(label("entry", f"{report.seq:,}   not of this format"))
     if report.record in ("corrupt", "forked"):
         # What doesn't hold isn't shown as if it did.
         lines = lines[:1]
+    elif report.entry is not None:
+        lines += ["", entry_page(read_entry(report.entry.encode()), report.leaf or ""), ""]
     lines.append(label("vouched", "; ".join(report.vouched_by) or "by nothing from elsewhere"))
     return "\n".join(lines)

@@ -48,6 +48,8 @@ def status_text(status: Status) -> str:
     if status.state != "registered":
         lines += [label("slots", _slots_text(status)), label("looks", _looks_text(status))]
         lines += [label("spent", _spent_text(status))]
+    if status.waiting:
+        lines.append(label("waiting", "the protocol wants " + "; ".join(status.waiting)))
     lines.append(label("record", _record_text(status)))
     return "\n".join(lines)
 

@@ -123,7 +123,7 @@ def test_run_waits_for_its_anchor(trial: AnchorTrial) -> None:
         freeze(opened, opened.experiment(None))
     with pytest.raises(RefusedError, match="wants a checkpoint"):
         run(trial.ledger, None, actor=ACTOR)
-    with pytest.raises(TransitionError, match="freeze or amendment first"):
+    with pytest.raises(TransitionError, match="newest freeze or amendment"):
         run(trial.ledger, None, actor=ACTOR, key="lab")
     assert "Start" not in {type(event).__name__ for event in trial.events()}
     with trial.open() as opened:
