@@ -46,6 +46,8 @@ VERBS: dict[str, dict[str, str]] = {
         "settle": "Correct the cost of a lost attempt.",
         "invalidate": "Declare an outcome invalid; its value stays on record.",
         "withdraw": "End an experiment without a result.",
+        "redact": "Erase a blob; the record keeps its digest and the reason.",
+        "close": "End a ledger whose experiments have ended.",
     },
     "The craft": {
         "power": "Say what a plan can find, by formula and by simulating it.",

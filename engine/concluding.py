@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import LedgerError, RefusedError, StoreError, TransitionError
-from fairtrial.ledger.events import Head, Look, Result
+from fairtrial.ledger.events import Head, Look, Redact, Result
 from fairtrial.ledger.findings import Finding, NumbersCase
 from fairtrial.ledger.state import Experiment, due_look, is_final
 
@@ -205,15 +206,22 @@ def recompute(trial: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]:
         try:
             yield from _differences(case.seq, _again(trial, case), case.event)
         except (LedgerError, ValueError) as error:
-            lacks = isinstance(error, StoreError)
             yield Finding(
                 level="numbers",
-                code="blob_unreadable" if lacks else "not_recomputable",
+                code=_why_not(trial, error),
                 seq=case.seq,
                 where=where,
                 expected="the numbers of this event",
                 found=str(error),
             )
+
+
+def _why_not(trial: Reader, error: LedgerError | ValueError) -> str:
+    """Returns the code of a failed recomputation: a blob is erased or missing, or numbers are."""
+    if not isinstance(error, StoreError):
+        return "not_recomputable"
+    erased = {event.blob.blake3 for _, event in trial.read() if isinstance(event, Redact)}
+    return "blob_erased" if Path(error.where).name in erased else "blob_unreadable"
 
 
 def _again(trial: Reader, case: NumbersCase) -> Look | Result:

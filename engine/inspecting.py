@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairtrial.ledger.errors import RefusedError
-from fairtrial.ledger.events import Event
+from fairtrial.ledger.errors import LedgerError, RefusedError
+from fairtrial.ledger.events import Blob, Event
 from fairtrial.ledger.findings import Claim, ReplayReport
 from fairtrial.ledger.opening import blob_store, open_store
 from fairtrial.ledger.replay import replay
+from fairtrial.ledger.state import PlanColumns
 from fairtrial.ledger.transfer import copy_ledger
 
 from .file_findings import file_findings
@@ -141,7 +142,7 @@ def replay_ledger(
         vouching = v.Vouching(reader, pins or v.Pins(), [*notes, *v.notes_beside(reader.side)])
         return replay(
             store,
-            plan_of=reader.read_columns,
+            plan_of=lambda blob: _plan_columns(reader, blob),
             claims=claims,
             sizes=vouching.sizes(),
             vouch=vouching,
@@ -150,6 +151,14 @@ def replay_ledger(
         )
     finally:
         store.close()
+
+
+def _plan_columns(reader: Reader, blob: Blob) -> PlanColumns | None:
+    """Returns a plan, None when its bytes are missing or damaged: that is a finding of `files`."""
+    try:
+        return reader.read_columns(blob)
+    except LedgerError:
+        return None
 
 
 def _claim(text: str) -> Claim:

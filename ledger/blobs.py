@@ -1,6 +1,6 @@
 """Blobs: bytes beside the ledger, named by their content; references name no place.
 
-Leaves what refers to a blob to the events, and erasing one to `redact`.
+Leaves what refers to a blob to the events, and the record of an erased one to `redact`.
 
 Rules:
 - A big blob is a file `xx/<blake3>`; small ones of one batch share a pack `packs/<blake3>.pack`:
@@ -115,10 +115,7 @@ class BlobStore:
         if len(small) < 2:
             small = {}
         files = {self._own_path(name): data for name, data in fresh.items() if name not in small}
-        if small:
-            pack = _pack(small)
-            files[self._folder / "packs" / f"{blake3_hex(pack)}.pack"] = pack
-        self._write(files)
+        self._write(files | self._pack_file(small))
         return blobs
 
     def get(self, blob: Blob) -> bytes:
@@ -149,6 +146,27 @@ class BlobStore:
         """Returns those that are not there."""
         return [blob for blob in blobs if not self.has(blob)]
 
+    def erase(self, blob: Blob) -> bool:
+        """Removes the bytes of a blob, durably; returns whether they were here.
+
+        A pack that holds them is written anew without them first. What the medium itself keeps of
+        a removed file is beyond any program.
+        """
+        own = self._own_path(blob.blake3)
+        gone = [own] if own.exists() else []
+        for pack in sorted((self._folder / "packs").glob("*.pack")):
+            places = _pack_places(pack)
+            if places.pop(blob.blake3, None) is not None:
+                rest = {name: _read(place) for name, place in places.items()}
+                self._write(self._pack_file(rest))
+                gone.append(pack)
+        for path in gone:
+            path.unlink()
+            sync_folder(path.parent)
+        with self._guard:
+            self._packed, self._packs = {}, set()
+        return bool(gone)
+
     def contents(self) -> Iterator[bytes]:
         """Yields the content of every blob, checked against its name."""
         self._read_new_packs()
@@ -159,6 +177,13 @@ class BlobStore:
             if blake3_hex(data) != name:
                 raise _differs("BLAKE3", place.pack, name, blake3_hex(data))
             yield data
+
+    def _pack_file(self, contents: dict[str, bytes]) -> dict[Path, bytes]:
+        """Returns the file that holds these contents together; no file for none."""
+        if not contents:
+            return {}
+        pack = _pack(contents)
+        return {self._folder / "packs" / f"{blake3_hex(pack)}.pack": pack}
 
     def _own_path(self, name: str) -> Path:
         return self._folder / name[:2] / name

@@ -151,7 +151,7 @@ def replay(
     elif any(f.level in ("bytes", "rules") for f in walk.findings) or "rules" in walk.skipped:
         walk.skipped["numbers"] = "the levels before it have findings or were skipped"
     else:
-        _take(walk, numbers(walk.cases))
+        _take_numbers(walk, numbers(walk.cases))
     if files is None:
         walk.skipped["files"] = "not asked for"
     else:
@@ -169,6 +169,15 @@ def _vouched(walk: _Walk, claims: Sequence[Claim], vouch: Voucher | None) -> lis
     found = list(vouch(walk.ledger, walk.signed)) if vouch is not None else []
     _take(walk, (one for one in found if isinstance(one, Finding)))
     return [*claims, *(one for one in found if isinstance(one, Claim))]
+
+
+def _take_numbers(walk: _Walk, findings: Iterator[Finding]) -> None:
+    """Takes what is wrong with the numbers; those that lack an erased blob can't be computed."""
+    for one in findings:
+        if one.code == "blob_erased":
+            walk.skipped["numbers"] = f"{one.where} needs a blob that was erased on record"
+        else:
+            _take(walk, iter((one,)))
 
 
 def _walk_entries(walk: _Walk, store: LogStore) -> None:

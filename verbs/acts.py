@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .output import Output, label
 
 if TYPE_CHECKING:
-    from fairtrial.engine.session import Receipted
+    from fairtrial.ledger.events import Event
 
 __all__ = ("print_act",)
 
 
-def print_act(out: Output, done: Receipted, text: str, *, next_command: str) -> None:
+class Act(Protocol):
+    """An act that is on record, with the receipt after it."""
+
+    @property
+    def event(self) -> Event:
+        """What was appended."""
+
+    @property
+    def receipt(self) -> str:
+        """The head after it, in one line."""
+
+
+def print_act(out: Output, done: Act, text: str, *, next_command: str) -> None:
     """Prints one line about the act, or its event as JSON; then the receipt."""
     import msgspec
 
