@@ -75,7 +75,8 @@ def _times(progress: Progress) -> list[str]:
     if progress.seconds_left is None or not left:
         return []
     each = progress.seconds_left / left
-    parts = [f"{60 / each:.3g} a minute"] if each else []
+    rate = 60 / each if each else 0.0
+    parts = [f"{rate:,.0f} a minute" if rate >= 10 else f"{rate:.2g} a minute"] if rate else []
     waiting = progress.waiting_for_look
     if waiting and progress.looks_taken + 1 < progress.looks_planned:
         parts.append(f"next look in {duration(each * waiting)}")
