@@ -12,9 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.engine.anchor_acts import checkpoint_ledger, request_stamp
+from fairtrial.engine.session import run
 from fairtrial.engine.timestamping import check_stamp, fetch_stamp, stamp_request
+from fairtrial.engine.vouching import read_pins
 from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.events import Decision
 
+from .anchor_trial import ACTOR, AnchorTrial, make_trial
 from .timestamp_authority import Authority, require_timestamps
 
 pytestmark = pytest.mark.slow
@@ -146,3 +151,71 @@ def test_other_answers_are_no_stamp(authority: Authority, url: str, path: str, w
     with pytest.raises(RefusedError) as caught:
         fetch_stamp(url + path, NOTE, authority.roots)
     assert word in caught.value.found
+
+
+@pytest.fixture
+def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Authority) -> AnchorTrial:
+    """A trial whose keys, and the authority's certificates, are at hand."""
+    made = make_trial(tmp_path, monkeypatch)
+    made.key("lab")
+    roots = tmp_path / "roots.pem"
+    roots.write_bytes(authority.roots)
+    made.setenv(FAIRTRIAL_KEY="lab", FAIRTRIAL_TSA_ROOTS=str(roots))
+    return made
+
+
+def test_required_stamp_is_asked_for_at_every_act(
+    trial: AnchorTrial, authority: Authority, url: str, tmp_path: Path
+) -> None:
+    """With an address each act is stamped before the next, and the freeze before any outcome."""
+    trial.setenv(FAIRTRIAL_TSA=url)
+    trial.register("{anchor: timestamp}")
+    trial.finish()
+    anchors = trial.anchors()
+    assert {"timestamp"} == {anchor.level for _, anchor in anchors}
+    first = next(seq for seq, event in enumerate(trial.events()) if isinstance(event, Decision))
+    assert (3, 3) == (anchors[0][0], anchors[0][1].basis.size)
+    assert anchors[0][0] < first
+    unknown = trial.replay()
+    assert ("intact", "no") == (unknown.record, unknown.anchored)
+    report = trial.replay(pins=read_pins(stamp_roots=tmp_path / "roots.pem"))
+    assert ("intact", report.content) == (report.record, report.vouched["timestamp"])
+    assert len(anchors) == len(report.anchored_by)
+    assert re.match(
+        r"time stamp of \d{4}-\d\d-\d\dT.*Z by CN=Test time stamps, embedded as entry 3"
+        r" \(entries 0-2\)$",
+        report.anchored_by[0],
+    )
+
+
+def test_stamp_may_come_by_files(trial: AnchorTrial, authority: Authority, tmp_path: Path) -> None:
+    """Without an address the run waits until a stamp that was fetched elsewhere is embedded."""
+    trial.register("{anchor: timestamp}")
+    assert ["checkpoint"] == [anchor.level for _, anchor in trial.anchors()]
+    with pytest.raises(RefusedError, match="wants a timestamp") as caught:
+        run(trial.ledger, None, actor=ACTOR)
+    assert "--token" in caught.value.todo
+    note = request_stamp(trial.ledger, None, tmp_path / "stamp.tsq")
+    token = tmp_path / "stamp.tsr"
+    token.write_bytes(authority.stamp((tmp_path / "stamp.tsq").read_bytes()))
+    other = next(path for path in trial.notes if path != note)
+    with pytest.raises(RefusedError, match="doesn't hold"):
+        checkpoint_ledger(trial.ledger, actor=ACTOR, note=other, token=token)
+    done = checkpoint_ledger(trial.ledger, actor=ACTOR, note=note, token=token)
+    assert done.event is not None
+    assert "timestamp" == done.event.level
+    trial.finish()
+
+
+def test_stamp_by_a_stranger_is_told_and_counts_for_nothing(
+    trial: AnchorTrial, url: str, tmp_path: Path
+) -> None:
+    """Whoever replays brings the certificates; an authority that they don't know isn't believed."""
+    trial.setenv(FAIRTRIAL_TSA=url)
+    trial.register("{anchor: timestamp}")
+    stranger = Authority(tmp_path / "stranger")
+    other = tmp_path / "other.pem"
+    other.write_bytes(stranger.roots)
+    report = trial.replay(pins=read_pins(stamp_roots=other))
+    assert ("intact", "no") == (report.record, report.anchored)
+    assert ["stamp_refused"] == [one.code for one in report.findings]
