@@ -1,6 +1,7 @@
 """Outcomes become arrays: one number a unit and arm, paired, under the registered missing rules.
 
-Leaves what the arrays show to `estimates.py`, and which look may decide to `boundaries.py`.
+Leaves the values themselves to `frames.py`, what needs the truth of units to `truth.py`, what the
+arrays show to `estimates.py`, and which look may decide to `boundaries.py`.
 
 Rules (PROTOCOL-V1, section 6):
 - An outcome with status ok and no valid value (none, not finite, outside the type's range) counts
@@ -34,31 +35,26 @@ from fairtrial.ledger.protocol import (
     Comparison,
     Endpoint,
     MissingStatus,
-    Protocol,
     missing_rule,
 )
 from fairtrial.ledger.slots import STATUSES
 
-from .outcomes import Outcomes
+from .frames import BoolArray, Completion, Frame, Pairs, cluster_codes
 from .plan import Plan
+from .protocol_defaults import ALL_REPLICATES
 from .slot_values import extremes, reduced, slot_values
+from .truth import LABELLED, labels_of, twin_pairs
 from .units import Units, population
 
 __all__ = (
-    "Completion",
-    "Frame",
-    "Pairs",
-    "build_frame",
     "cluster_sizes_in_order",
     "clusters_of_population",
     "complete_sizes",
     "flips",
     "logged",
     "pair_up",
-    "treatment_first",
 )
 
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
 
 # What a slot contributes; of several in one unit the largest counts.
@@ -71,70 +67,6 @@ _CODES: Final[Mapping[str, int]] = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Frame:
-    """A plan with its outcomes, indexed once for any number of endpoints and looks.
-
-    Attributes:
-        unit_of: plan index of each slot's unit; `arm_of`, `replicate_of` likewise.
-        status: `Outcomes.status` as an array.
-        cluster_of: code of each unit's cluster, in order of first appearance.
-    """
-
-    protocol: Protocol
-    plan: Plan
-    units: Units
-    outcomes: Outcomes
-    unit_of: IntArray
-    arm_of: IntArray
-    replicate_of: IntArray
-    status: ByteArray
-    cluster_of: IntArray
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Completion:
-    """One number a pair and arm, shape (n,)."""
-
-    control: FloatArray
-    treatment: FloatArray
-
-    @property
-    def differences(self) -> FloatArray:
-        """Treatment minus control."""
-        return self.treatment - self.control
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Pairs:
-    """One endpoint of one comparison over the units up to a position.
-
-    Attributes:
-        units: plan index of each pair, rising, shape (n,).
-        clusters: cluster code of each pair, shape (n,).
-        completions: one, or two where worst-case values were filled in: all against the
-            treatment, then all for it.
-        planned: units of the endpoint's population that count, missing ones included.
-        excluded: plan index of each unit that left, rising.
-        refused: how many of them the protocol refuses to count.
-        lost: units, by arm, that are excluded or filled in because of that arm.
-        statuses: slots that didn't end as ok with a valid value, by arm and status.
-        lost_difference: treatment's lost units minus control's, one number a planned unit;
-            `planned_clusters` are their clusters.
-    """
-
-    units: IntArray
-    clusters: IntArray
-    completions: tuple[Completion, ...]
-    planned: int
-    excluded: IntArray
-    refused: int
-    lost: Mapping[str, int]
-    statuses: Mapping[str, Mapping[str, int]]
-    lost_difference: FloatArray
-    planned_clusters: IntArray
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class _Side:
     """One arm: values per unit and completion, and what each unit contributes."""
 
@@ -144,24 +76,9 @@ class _Side:
     statuses: Mapping[str, int]
 
 
-def build_frame(protocol: Protocol, plan: Plan, units: Units, outcomes: Outcomes) -> Frame:
-    """Indexes a plan and its outcomes."""
-    return Frame(
-        protocol=protocol,
-        plan=plan,
-        units=units,
-        outcomes=outcomes,
-        unit_of=np.frombuffer(plan.unit_of, dtype=np.uintc).astype(np.int64),
-        arm_of=np.frombuffer(plan.arm_of, dtype=np.ushort).astype(np.int64),
-        replicate_of=np.frombuffer(plan.replicate_of, dtype=np.uintc).astype(np.int64),
-        status=np.frombuffer(bytes(outcomes.status), dtype=np.uint8),
-        cluster_of=_cluster_codes(plan),
-    )
-
-
 def cluster_sizes_in_order(plan: Plan, units: Units, endpoint: Endpoint) -> IntArray:
     """Returns the planned units of each cluster in an endpoint's population, in run order."""
-    codes = _cluster_codes(plan)
+    codes = cluster_codes(plan)
     kept = codes[_members(plan, units, endpoint)]
     return np.bincount(kept, minlength=int(codes.max()) + 1).astype(np.int64)
 
@@ -212,8 +129,9 @@ def pair_up(
     if bool(np.any(state[kept] == _WORST)):
         favour = Completion(control=control.worst[kept], treatment=treatment.best[kept])
         completions.append(favour)
+    labels = labels_of(frame)[members[kept]] if endpoint.type in LABELLED else None
     gone = {comparison.control: control.state > 0, comparison.treatment: treatment.state > 0}
-    return Pairs(
+    pairs = Pairs(
         units=members[kept],
         clusters=frame.cluster_of[members[kept]],
         completions=tuple(completions),
@@ -225,23 +143,9 @@ def pair_up(
         lost_difference=gone[comparison.treatment].astype(np.float64)
         - gone[comparison.control].astype(np.float64),
         planned_clusters=frame.cluster_of[members],
+        labels=labels,
     )
-
-
-def treatment_first(frame: Frame, comparison: Comparison) -> BoolArray:
-    """Returns, for each plan unit, whether the treatment's first replicate comes before control's.
-
-    Slots stand in run order, so what comes later overwrites.
-    """
-    places: list[IntArray] = []
-    for arm in (comparison.control, comparison.treatment):
-        own = np.flatnonzero(
-            (frame.arm_of == frame.plan.arms.index(arm)) & (frame.replicate_of == 1)
-        )
-        place = np.zeros(len(frame.plan.units), dtype=np.int64)
-        place[frame.unit_of[own]] = own
-        places.append(place)
-    return np.asarray(places[1] < places[0])
+    return twin_pairs(frame, pairs) if endpoint.type == "within_twin_auc" else pairs
 
 
 def flips(frame: Frame, endpoint: Endpoint, arm: str, *, last: int) -> float | Undetermined:
@@ -271,11 +175,6 @@ def logged(pairs: Pairs) -> Pairs | Undetermined:
 def _log(values: FloatArray) -> FloatArray:
     # math.log rather than numpy's, whose vector code differs between processors.
     return np.array([math.log(value) for value in values.tolist()], dtype=np.float64)
-
-
-def _cluster_codes(plan: Plan) -> IntArray:
-    codes: dict[str, int] = {}
-    return np.array([codes.setdefault(name, len(codes)) for name in plan.clusters], dtype=np.int64)
 
 
 def _members(plan: Plan, units: Units, endpoint: Endpoint) -> BoolArray:
@@ -341,7 +240,8 @@ class _Reading:
     def _slots(self, arm: str) -> IntArray:
         """Returns the slot of each (unit, replicate) that the reducer reads."""
         frame, number = self.frame, self.frame.plan.arms.index(arm)
-        first = self.endpoint.reducer in (None, "first")
+        by_all = self.endpoint.type in ALL_REPLICATES
+        first = self.endpoint.reducer in (None, "first") and not by_all
         count = 1 if first else frame.protocol.arms[arm].repeats
         own = np.flatnonzero((frame.arm_of == number) & (frame.replicate_of <= count))
         table = np.empty((len(frame.plan.units), count), dtype=np.int64)

@@ -28,9 +28,9 @@ from .arrays import logged, pair_up
 from .evaluate import AnalysisContext, frame_of
 from .simulated_outcomes import gate_of
 
-__all__ = ("Assumed", "assumed_by", "model_of", "pilot_assumption")
+__all__ = ("SIMULATED_TYPES", "Assumed", "assumed_by", "model_of", "pilot_assumption")
 
-_SUPPORTED = ("binary", "bounded", "continuous", "cost")
+SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost")
 
 
 class Assumed(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,11 +127,11 @@ def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: f
         RefusedError: The endpoint's type isn't simulated, or the effect is larger than the
         discordance.
     """
-    if endpoint.type not in _SUPPORTED:
+    if endpoint.type not in SIMULATED_TYPES:
         raise RefusedError(
             "this type of endpoint is not simulated",
             where=f"endpoints.{endpoint.name}.type",
-            expected=", ".join(_SUPPORTED),
+            expected=", ".join(SIMULATED_TYPES),
             found=endpoint.type,
         )
     discordance = assumed.discordance if endpoint.type == "binary" else None

@@ -28,10 +28,11 @@ from fairtrial.analysis.signflip import sign_flip
 from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.protocol import Protocol
 
-from .arrays import Frame, Pairs
 from .boundaries import NOMINAL_P_MIN
 from .endings import Ending
+from .estimates import BY_LABEL
 from .finals import Final
+from .frames import Frame, Pairs
 from .wording import cluster_noun, plural, unit_noun
 
 __all__ = ("Json", "tests_beside", "warnings_of")
@@ -52,7 +53,7 @@ def tests_beside(frame: Frame, final: Final) -> Json:
     also = frame.protocol.analysis.also
     if "mcnemar" in also and final.endpoint.type == "binary":
         tests["mcnemar"] = _mcnemar(frame.protocol, final)
-    if not final.pairs.units.size or final.scales[0].scale != "raw":
+    if not _has_differences(final):
         return tests
     if "sign_flip" in also:
         tests["sign_flip"] = _sign_flip(frame.protocol, final.pairs)
@@ -72,9 +73,15 @@ def warnings_of(frame: Frame, ending: Ending, final: Final) -> list[str]:
     shown = "mcnemar" in frame.protocol.analysis.also and final.endpoint.type == "binary"
     if shown and frame.protocol.units.cluster is not None:
         found.append("mcnemar ignores clusters")
-    if final.pairs.units.size and final.scales[0].scale == "raw":
+    if _has_differences(final):
         found.extend(_estimand_warnings(frame.protocol, final))
     return found
+
+
+def _has_differences(final: Final) -> bool:
+    """Returns whether the endpoint is a mean of one difference a pair."""
+    means = final.endpoint.type not in BY_LABEL and final.scales[0].scale == "raw"
+    return means and bool(final.pairs.units.size)
 
 
 def _mcnemar(protocol: Protocol, final: Final) -> Json:

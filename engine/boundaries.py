@@ -50,6 +50,8 @@ __all__ = (
 )
 
 NOMINAL_P_MIN: Final = 1e-12
+# Types whose information is counted in clusters: how much a unit brings depends on its label.
+BY_CLUSTER: Final = ("auc", "within_twin_auc", "precision")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,14 +159,14 @@ def look_tests(
     counted = list(accumulate(int(size > 0) for size in sizes.tolist()))
     ends = [counted[cut.clusters - 1] for cut in cuts]
     sizes = sizes[sizes > 0]
-    fractions = _fractions(protocol, sizes, ends)
+    fractions = _fractions(protocol, test.endpoint, sizes, ends)
     history: list[float] = []
     found: list[LookTest] = []
     for index, (end, fraction) in enumerate(zip(ends, fractions, strict=True)):
         boundary = Nominal(0.0, None)
         if end:
             boundary = nominal(test, protocol, index + 1, fraction, history=tuple(history))
-        df = _design_df(protocol, sizes[:end])
+        df = _design_df(protocol, test.endpoint, sizes[:end])
         reasons = guard_findings(
             clusters=end,
             df=df if uses_t(protocol, test.endpoint) else None,
@@ -202,7 +204,7 @@ def guards_of(protocol: Protocol) -> Guards:
 
 def discordance_counts(endpoint: Endpoint) -> bool:
     """Returns whether an endpoint needs clusters in which the arms differ."""
-    return endpoint.type in ("binary", "bounded")
+    return endpoint.type in ("binary", "bounded", "agreement", "pass_at_k", "pass_hat_k")
 
 
 def margin_on(endpoint: Endpoint, margin: float) -> float:
@@ -213,15 +215,18 @@ def margin_on(endpoint: Endpoint, margin: float) -> float:
     return math.log1p(margin) if endpoint.scale == "log" else margin
 
 
-def reached_fraction(protocol: Protocol, planned: IntArray, reached: IntArray) -> float:
+def reached_fraction(
+    protocol: Protocol, endpoint: Endpoint, planned: IntArray, reached: IntArray
+) -> float:
     """Returns the share of information in units that a run reached before it ended, at most 1.
 
     Args:
         protocol: icc and estimand.
+        endpoint: whose units.
         planned: planned units of each cluster.
         reached: those whose slots are all settled.
     """
-    whole, part = _information(protocol, planned), _information(protocol, reached)
+    whole, part = (_information(protocol, endpoint, sizes) for sizes in (planned, reached))
     return min(1.0, part / whole) if whole > 0.0 else 0.0
 
 
@@ -254,7 +259,9 @@ def _alpha(protocol: Protocol, role: Literal["primary", "harm", "saving"]) -> fl
     return protocol.analysis.alpha
 
 
-def _fractions(protocol: Protocol, sizes: IntArray, ends: Sequence[int]) -> tuple[float, ...]:
+def _fractions(
+    protocol: Protocol, endpoint: Endpoint, sizes: IntArray, ends: Sequence[int]
+) -> tuple[float, ...]:
     """Returns the fraction of each look, 0 where the population has no unit yet.
 
     Looks that end with the same cluster of the population share theirs.
@@ -262,6 +269,8 @@ def _fractions(protocol: Protocol, sizes: IntArray, ends: Sequence[int]) -> tupl
     distinct = sorted(set(ends) - {0})
     if not distinct:
         return (0.0,) * len(ends)
+    if endpoint.type in BY_CLUSTER:
+        return tuple(end / sizes.size for end in ends)
     shares = information_fractions(
         sizes, distinct, icc=protocol.looks.icc or 0.0, estimand=protocol.analysis.estimand
     )
@@ -269,7 +278,9 @@ def _fractions(protocol: Protocol, sizes: IntArray, ends: Sequence[int]) -> tupl
     return tuple(by_end[end] for end in ends)
 
 
-def _information(protocol: Protocol, sizes: IntArray) -> float:
+def _information(protocol: Protocol, endpoint: Endpoint, sizes: IntArray) -> float:
+    if endpoint.type in BY_CLUSTER:
+        return float((sizes > 0).sum())
     icc = protocol.looks.icc or 0.0
     weights: list[float] = []
     for size in sizes.tolist():
@@ -279,8 +290,8 @@ def _information(protocol: Protocol, sizes: IntArray) -> float:
     return math.fsum(weights)
 
 
-def _design_df(protocol: Protocol, sizes: IntArray) -> float | None:
-    if protocol.analysis.estimand == "cluster_weighted":
+def _design_df(protocol: Protocol, endpoint: Endpoint, sizes: IntArray) -> float | None:
+    if endpoint.type in ("auc", "precision") or protocol.analysis.estimand == "cluster_weighted":
         return float(sizes.size - 1) if sizes.size > 1 else None
     if not sizes.size:
         return None

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from fairtrial.ledger.events import ResultComparison, ResultEndpoint
 
-from .arrays import Frame
 from .endings import Ending, endings
 from .evaluate import METHOD, AnalysisContext, digest_of, frame_of
 from .finals import Final, finals
+from .frames import Frame
 from .reasoning import reason_text
 from .result_body import (
     ResultBody,

@@ -7,6 +7,7 @@ Rules:
 - Positive: an outcome served by another model than requested; an order effect or a drift with p
   below 0.01; unit- and cluster-weighted differences more than one standard error apart.
 - What can't be tested is not positive, and says why.
+- A number that isn't a mean of one difference a pair (AUC, precision) has no order, drift or size.
 - Flips between replicates are shown and never positive.
 """
 
@@ -23,7 +24,9 @@ from fairtrial.analysis.paired import ClusteredMean, clustered_mean, equal_weigh
 from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.protocol import Comparison, DiagnosticEffect
 
-from .arrays import Frame, Pairs, flips, treatment_first
+from .arrays import flips
+from .estimates import BY_LABEL
+from .frames import Frame, Pairs, treatment_first
 from .wording import cluster_noun
 
 __all__ = ("POSITIVE_P", "Diagnosis", "DiagnosisName", "diagnoses")
@@ -65,7 +68,8 @@ def diagnoses(frame: Frame, comparison: Comparison, pairs: Pairs, last: int) -> 
         last: last position that counts.
     """
     found = [_served(frame, comparison, last)]
-    if len(pairs.units):
+    endpoint = next(each for each in frame.protocol.endpoints if each.role == "primary")
+    if len(pairs.units) and endpoint.type not in BY_LABEL:
         found += [_order(frame, comparison, pairs), _drift(frame, pairs)]
         found += list(_informative(frame, pairs))
     return found + list(_flips(frame, comparison, last))

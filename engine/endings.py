@@ -22,11 +22,12 @@ from fairtrial.analysis.verdict import ReasonCode, Verdict
 from fairtrial.ledger.events import LookEndpoint
 from fairtrial.ledger.protocol import Comparison
 
-from .arrays import Frame, cluster_sizes_in_order, complete_sizes
+from .arrays import cluster_sizes_in_order, complete_sizes
 from .boundaries import Test, reached_fraction, tests_of
 from .claims import Claim, combined, is_decided, read_together
 from .diagnosing import Diagnosis, diagnoses
 from .evaluate import AnalysisContext, found_in, history_of, place_of, standing
+from .frames import Frame
 from .readings import NOT_SHOWN, Place, Reading, read_test, reason_of
 
 __all__ = ("Ending", "claim_of", "endings")
@@ -230,7 +231,7 @@ class _Reader:
         return Place(
             number=min(taken + 1, len(self._context.looks)),
             last=slots,
-            fraction=reached_fraction(self._protocol, planned, reached),
+            fraction=reached_fraction(self._protocol, test.endpoint, planned, reached),
             by_design=True,
             history=history_of(self._context, test, taken + 1),
             spend_all=True,

@@ -21,18 +21,22 @@ from typing import Final, Literal, TypeAlias
 
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.grouping import FloatArray, IntArray, exact_sum, group
+from fairtrial.analysis.labelled import auc_of, deciding_auc, deciding_precision, precision_of
 from fairtrial.analysis.paired import count_pairs
 from fairtrial.analysis.values import Estimand, Family, Undetermined
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
-from .arrays import Completion, Pairs, logged
+from .arrays import logged
 from .boundaries import NOMINAL_P_MIN
+from .frames import Completion, Pairs
 
-__all__ = ("Limits", "Numbers", "ScaleName", "control_mean", "estimate", "scales_of")
+__all__ = ("BY_LABEL", "Limits", "Numbers", "ScaleName", "control_mean", "estimate", "scales_of")
 
 ScaleName: TypeAlias = Literal["raw", "log"]
 Limits: TypeAlias = tuple[float, float]
 
+# Types whose number needs the truth of each unit.
+BY_LABEL: Final = ("auc", "precision")
 # Stands in where the boundary's own p is out of reach: limits made with it are dropped.
 _ANY_P: Final = 0.05
 
@@ -109,15 +113,16 @@ def estimate(
     if isinstance(on_scale, Undetermined):
         return _without_log(pairs, protocol, on_scale.reason)
     counted = _counted(on_scale, protocol, scale)
+    if endpoint.type in BY_LABEL:
+        counted = _by_label(counted, on_scale, endpoint)
     reachable = NOMINAL_P_MIN <= nominal_p < 1.0
     decided = [
-        deciding_interval(
-            completion.differences,
-            on_scale.clusters,
-            family=_family(endpoint, completion),
-            estimand=protocol.analysis.estimand,
+        _decide(
+            on_scale,
+            completion,
+            protocol,
+            endpoint,
             nominal_p=nominal_p if reachable else _ANY_P,
-            singletons=protocol.units.cluster is None,
             null=null,
         )
         for completion in on_scale.completions
@@ -125,9 +130,58 @@ def estimate(
     found = [each for each in decided if isinstance(each, Deciding)]
     if len(found) < len(decided):
         reason = next(each.reason for each in decided if isinstance(each, Undetermined))
-        return replace(counted, zero_variance=counted.clusters > 1, undetermined=reason)
+        nothing_varies = counted.clusters > 1 and endpoint.type not in BY_LABEL
+        return replace(counted, zero_variance=nothing_varies, undetermined=reason)
     numbers = _hull(counted, found, null)
     return numbers if reachable else _without_limits(numbers)
+
+
+def _decide(
+    pairs: Pairs,
+    completion: Completion,
+    protocol: Protocol,
+    endpoint: Endpoint,
+    *,
+    nominal_p: float,
+    null: float,
+) -> Deciding | Undetermined:
+    """Returns the deciding interval of one completion by the method of the endpoint's type."""
+    if endpoint.type in BY_LABEL:
+        assert pairs.labels is not None
+        by_label = deciding_auc if endpoint.type == "auc" else deciding_precision
+        return by_label(
+            completion.control,
+            completion.treatment,
+            pairs.labels,
+            pairs.clusters,
+            nominal_p=nominal_p,
+            null=null,
+        )
+    return deciding_interval(
+        completion.differences,
+        pairs.clusters,
+        family=_family(endpoint, completion),
+        estimand=protocol.analysis.estimand,
+        nominal_p=nominal_p,
+        singletons=protocol.units.cluster is None,
+        null=null,
+    )
+
+
+def _by_label(counted: Numbers, pairs: Pairs, endpoint: Endpoint) -> Numbers:
+    """Returns the numbers with each arm's AUC or precision in the place of its mean."""
+    assert pairs.labels is not None
+    value = auc_of if endpoint.type == "auc" else precision_of
+    first = pairs.completions[0]
+    found = [value(side, pairs.labels) for side in (first.control, first.treatment)]
+    control, treatment = (None if isinstance(each, Undetermined) else each for each in found)
+    known = control is not None and treatment is not None
+    return replace(
+        counted,
+        control=control,
+        treatment=treatment,
+        estimate=treatment - control if known else None,
+    )
 
 
 def control_mean(pairs: Pairs, protocol: Protocol) -> float | None:

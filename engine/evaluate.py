@@ -29,9 +29,9 @@ from fairtrial.ledger.events import (
 from fairtrial.ledger.protocol import Comparison, Protocol
 from fairtrial.ledger.state import AmendNote
 
-from .arrays import Frame, build_frame
 from .boundaries import Test, discordance_counts, tests_of
 from .claims import combined, crossing_verdict, is_decided, read_together
+from .frames import Frame, build_frame
 from .outcomes import Measures, Outcomes, data_digest
 from .plan import Plan
 from .readings import Place, Reading, read_test

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 
 from fairtrial.ledger.protocol import Endpoint
 
-from .arrays import Frame, Pairs, pair_up
+from .arrays import pair_up
 from .boundaries import share_of
 from .endings import Ending
 from .estimates import Numbers, control_mean, estimate, scales_of
+from .frames import Frame, Pairs
 from .readings import Reading, claim_on
 from .slot_values import extremes
 

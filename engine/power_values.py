@@ -26,7 +26,7 @@ from fairtrial.ledger.events import Blob, LookTest
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
 from .arrays import cluster_sizes_in_order
-from .boundaries import Test, discordance_counts, guards_of, margin_on
+from .boundaries import BY_CLUSTER, Test, discordance_counts, guards_of, margin_on
 from .plan import Plan
 from .units import Units
 
@@ -165,7 +165,9 @@ def assess(
         discordance_guard=discordance_counts(test.endpoint),
         guards=guards_of(protocol),
     )
-    found = power_report(_effect(protocol, test.endpoint), look, _assumption(protocol))
+    # Of an AUC or a precision no spread of a paired difference can be assumed.
+    assume = None if test.endpoint.type in BY_CLUSTER else _assumption(protocol)
+    found = power_report(_effect(protocol, test.endpoint), look, assume)
     names = list(found.findings)
     if not last.eligible and "no_verdict_possible" not in names:
         names.insert(0, "no_verdict_possible")

@@ -20,9 +20,9 @@ import msgspec
 
 from fairtrial.analysis.classical import Family, classical_boundary, haybittle_peto
 from fairtrial.ledger.errors import RefusedError
-from fairtrial.ledger.protocol import Protocol
+from fairtrial.ledger.protocol import Protocol, primaries
 
-from .assuming import Assumed, assumed_by, pilot_assumption
+from .assuming import SIMULATED_TYPES, Assumed, assumed_by, pilot_assumption
 from .boundaries import tests_of
 from .concluding import context_of
 from .freezing import Design, design_of
@@ -108,7 +108,7 @@ def power_of(
     assumed = assumed_by(protocol)
     if pilot is not None:
         assumed = _of_pilot(protocol, pilot, pilot_experiment)
-    why_not = _why_not(assumed, runs)
+    why_not = _why_not(protocol, assumed, runs)
     simulation = None
     if assumed is not None and why_not is None:
         simulation = simulate(
@@ -167,9 +167,12 @@ def _rounded_up(z: float) -> float:
     return math.ceil(z * 1e6) / 1e6
 
 
-def _why_not(assumed: Assumed | None, runs: int) -> str | None:
+def _why_not(protocol: Protocol, assumed: Assumed | None, runs: int) -> str | None:
     if not runs:
         return "no run was asked for"
+    others = [each.type for each in primaries(protocol) if each.type not in SIMULATED_TYPES]
+    if others:
+        return f"type {others[0]} is not simulated"
     if assumed is None:
         return "nothing is assumed: power.assume needs discordance or sd, and an icc; or --pilot"
     return None

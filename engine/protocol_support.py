@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from fairtrial.ledger.errors import Problem, ProtocolError
-from fairtrial.ledger.protocol import Protocol
+from fairtrial.ledger.protocol import MISSING_STATUSES, Protocol, missing_rule
 
 __all__ = ("check_supported",)
 
 _Unsupported: TypeAlias = tuple[str, str, str]
 
-_TYPES = ("binary", "bounded", "continuous", "cost")
+# Types whose lost outcomes have no worst value that is known without the others.
+_NO_WORST = ("auc", "within_twin_auc", "precision", "agreement")
 _ALSO = ("mcnemar", "sign_flip", "cluster_weighted")
 
 
@@ -59,8 +60,11 @@ def _kind(p: Protocol) -> Iterator[_Unsupported]:
 
 def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
     for endpoint in p.endpoints:
-        if endpoint.type not in _TYPES:
-            yield f"endpoints.{endpoint.name}.type", endpoint.type, f"one of {', '.join(_TYPES)}"
+        for status in MISSING_STATUSES if endpoint.type in _NO_WORST else ():
+            rule = missing_rule(p, endpoint, status)
+            if rule not in ("exclude_pair", "refuse", "value"):
+                path = f"endpoints.{endpoint.name}.missing.{status}"
+                yield path, f"{rule} for type {endpoint.type}", "exclude_pair, refuse or value"
 
 
 def _analysis(p: Protocol) -> Iterator[_Unsupported]:

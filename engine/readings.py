@@ -31,7 +31,7 @@ from fairtrial.analysis.verdict import (
 from fairtrial.ledger.events import Crossed
 from fairtrial.ledger.protocol import Protocol
 
-from .arrays import Frame, Pairs, pair_up
+from .arrays import pair_up
 from .boundaries import (
     NOMINAL_P_MIN,
     Nominal,
@@ -43,6 +43,7 @@ from .boundaries import (
     uses_t,
 )
 from .estimates import Numbers, ScaleName, control_mean, estimate, scales_of
+from .frames import Frame, Pairs
 from .power_values import rules_of
 
 __all__ = (

@@ -16,10 +16,10 @@ from fairtrial.analysis.reasons import Facts
 from fairtrial.analysis.verdict import decide
 from fairtrial.ledger.protocol import Protocol
 
-from .arrays import Frame
 from .boundaries import margin_on
 from .endings import Ending
 from .estimates import Numbers
+from .frames import Frame
 from .power_values import rules_of
 from .readings import NOT_SHOWN, Reading
 from .wording import plan_facts, sentence
@@ -29,6 +29,8 @@ __all__ = ("reason_text",)
 _METHODS: Constant = {
     "cr2_t": "the t interval",
     "cluster_means_t": "the t interval",
+    "obuchowski_t": "the t interval",
+    "jackknife_t": "the t interval",
     "tango_cluster_adjusted": "the score interval",
     "tango": "the score interval",
 }

@@ -17,7 +17,6 @@ import msgspec
 
 from fairtrial.ledger.events import Head, Look
 
-from .arrays import Frame
 from .beside import Json, tests_beside, warnings_of
 from .boundaries import discordance_counts
 from .diagnosing import Diagnosis
@@ -25,6 +24,7 @@ from .endings import Ending, endings
 from .estimates import Numbers
 from .evaluate import AnalysisContext, frame_of
 from .finals import Final, finals
+from .frames import Frame
 from .interim import AfterStopping, after_stopping, futility_notes
 from .reasoning import reason_text
 from .result_body import ResultBody

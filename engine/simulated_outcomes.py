@@ -22,8 +22,8 @@ from fairtrial.ledger.events import Decision
 from fairtrial.ledger.protocol import Comparison, Diagnostics, Protocol, primaries
 from fairtrial.ledger.slots import STATUSES
 
-from .arrays import Frame, build_frame
 from .boundaries import share_of
+from .frames import Frame, build_frame
 from .outcomes import Outcomes, ScoreColumn, collect_decisions
 from .plan import Plan
 from .units import Units

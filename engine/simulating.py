@@ -28,11 +28,11 @@ from fairtrial.analysis.simulation import PairModel
 from fairtrial.ledger.events import Head, Look
 from fairtrial.ledger.protocol import Diagnostics, Protocol, encode_resolved
 
-from .arrays import Frame
 from .assuming import Assumed, model_of
 from .conclude import conclude
 from .endings import claim_of
 from .evaluate import METHOD, AnalysisContext, evaluate_look, look_numbers
+from .frames import Frame
 from .look_table import look_table
 from .outcomes import collect_decisions
 from .plan import Plan, plan_lines

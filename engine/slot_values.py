@@ -21,8 +21,12 @@ from fairtrial.analysis.grouping import FloatArray, IntArray
 from fairtrial.ledger.protocol import Endpoint, Reducer, score_name
 
 from .outcomes import Outcomes
+from .protocol_defaults import ALL_REPLICATES
 
-__all__ = ("extremes", "reduced", "slot_values")
+__all__ = ("YES_OR_NO", "extremes", "reduced", "slot_values")
+
+# Types whose outcomes are 0 or 1.
+YES_OR_NO: Final = ("binary", "precision", "agreement", "pass_at_k", "pass_hat_k")
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
@@ -34,7 +38,7 @@ def slot_values(outcomes: Outcomes, endpoint: Endpoint) -> tuple[FloatArray, Boo
     """
     values = _field(outcomes, endpoint)
     valid = np.isfinite(values)
-    if endpoint.type == "binary":
+    if endpoint.type in YES_OR_NO:
         valid &= (values == 0.0) | (values == 1.0)
     if endpoint.bounds is not None:
         low, high = endpoint.bounds
@@ -45,8 +49,11 @@ def slot_values(outcomes: Outcomes, endpoint: Endpoint) -> tuple[FloatArray, Boo
 def extremes(endpoint: Endpoint) -> tuple[float, float]:
     """Returns the worst and the best value that an endpoint can take; NaN where it has none."""
     low, high = endpoint.bounds or (math.nan, math.nan)
-    if endpoint.type == "binary":
+    if endpoint.type in ("binary", "pass_at_k", "pass_hat_k"):
         low, high = 0.0, 1.0
+    # What is best for these depends on labels or on the other replicates.
+    if endpoint.type in ("auc", "within_twin_auc", "precision", "agreement"):
+        low = high = math.nan
     return (low, high) if endpoint.better == "higher" else (high, low)
 
 
@@ -57,6 +64,8 @@ def reduced(values: FloatArray, endpoint: Endpoint) -> FloatArray:
         values: one row a unit, one column a replicate, NaN where it has no value.
         endpoint: names the reducer; without one the first replicate stands for the unit.
     """
+    if endpoint.type in ALL_REPLICATES:
+        return _OF_ALL[endpoint.type](_count(values), _total(values), endpoint.k or 0)
     return _REDUCERS[endpoint.reducer or "first"](values, endpoint.k or 0)
 
 
@@ -121,6 +130,32 @@ def _median(values: FloatArray, k: int) -> FloatArray:
     middle = ordered[rows, (count - 1) // 2] + ordered[rows, count // 2]
     return np.asarray(middle / 2.0, dtype=np.float64)
 
+
+def _choose(n: FloatArray, k: int) -> FloatArray:
+    """Returns n over k, exact for any number of replicates that is planned."""
+    product = np.ones_like(n)
+    for factor in range(k):
+        product = product * (n - factor) / (factor + 1)
+    return np.maximum(product, 0.0)
+
+
+def _pass_hat(count: IntArray, passed: FloatArray, k: int) -> FloatArray:
+    return _choose(passed, k) / np.maximum(_choose(count.astype(np.float64), k), 1.0)
+
+
+def _agreement(count: IntArray, passed: FloatArray, k: int) -> FloatArray:
+    both = _choose(passed, 2) + _choose(count - passed, 2)
+    return both / np.maximum(_choose(count.astype(np.float64), 2), 1.0)
+
+
+_OfAll: TypeAlias = Callable[[IntArray, FloatArray, int], FloatArray]
+
+# From replicates that count and those that passed to one number a unit, unbiased.
+_OF_ALL: Final[Mapping[str, _OfAll]] = {
+    "pass_hat_k": _pass_hat,
+    "pass_at_k": lambda count, passed, k: 1.0 - _pass_hat(count, count - passed, k),
+    "agreement": _agreement,
+}
 
 _Reduce: TypeAlias = Callable[[FloatArray, int], FloatArray]
 

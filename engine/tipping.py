@@ -21,10 +21,11 @@ from typing import Final as Constant
 from fairtrial.analysis.grouping import FloatArray
 from fairtrial.ledger.events import Verdict
 
-from .arrays import Completion, Frame, Pairs, pair_up
+from .arrays import pair_up
 from .endings import Ending
 from .estimates import control_mean, estimate
 from .finals import Final
+from .frames import Completion, Frame, Pairs
 from .readings import claim_on
 from .slot_values import extremes
 

@@ -20,6 +20,7 @@ from fairtrial.analysis.verdict import ReasonCode
 from fairtrial.ledger.protocol import Comparison, Endpoint, Protocol
 
 from .boundaries import guards_of
+from .slot_values import YES_OR_NO
 
 __all__ = ("cluster_noun", "in_points", "plan_facts", "plural", "sentence", "unit_noun")
 
@@ -49,7 +50,7 @@ def plural(noun: str) -> str:
 
 def in_points(endpoint: Endpoint) -> bool:
     """Returns whether differences of an endpoint are differences of shares."""
-    share = endpoint.type == "binary" or endpoint.bounds == (0.0, 1.0)
+    share = endpoint.type in YES_OR_NO or endpoint.bounds == (0.0, 1.0)
     return share and endpoint.scale == "raw"
 
 

@@ -60,6 +60,8 @@ LIBRARIES_OF_MODULE = {
     "engine/timestamping.py": ("cryptography", "rfc3161_client"),
     # The bridge from events to arrays and back.
     "engine/arrays.py": ("numpy",),
+    "engine/frames.py": ("numpy",),
+    "engine/truth.py": ("numpy",),
     "engine/slot_values.py": ("numpy",),
     "engine/simulated_outcomes.py": ("numpy",),
 }

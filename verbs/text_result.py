@@ -44,9 +44,11 @@ _METHODS = {
     "cr2_t": "CR2-t",
     "cluster_means_t": "t on cluster means",
     "tango": "Tango",
+    "obuchowski_t": "Obuchowski t",
+    "jackknife_t": "jackknife t",
     "tango_cluster_adjusted": "cluster-adjusted Tango",
 }
-_T_METHODS = frozenset(("cr2_t", "cluster_means_t"))
+_T_METHODS = frozenset(("cr2_t", "cluster_means_t", "obuchowski_t", "jackknife_t"))
 _BESIDE = {
     "sign_flip": "sign flip",
     "cluster_weighted": "cluster-weighted",
@@ -234,7 +236,7 @@ def _bounds(endpoint: Detail) -> str:
 def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
     tests, discordant = endpoint["tests"], endpoint["discordant"]
     own = [f"{_METHODS.get(name, name)} p {p_value(one['p_value'])}" for name, one in tests.items()
-           if name in ("cr2_t", "tango", "cluster_means_t")]  # fmt: skip
+           if name in ("tango", *sorted(_T_METHODS))]  # fmt: skip
     if own:
         yield ", ".join(own)
     if discordant is not None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fairtrial.analysis.values import Undetermined
-from fairtrial.engine.arrays import Pairs, build_frame, logged, pair_up
+from fairtrial.engine.arrays import logged, pair_up
 from fairtrial.engine.evaluate import frame_of
+from fairtrial.engine.frames import Pairs, build_frame
 from fairtrial.engine.outcomes import collect_decisions
 
 RULES = (

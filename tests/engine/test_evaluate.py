@@ -497,7 +497,7 @@ def test_five_looks_at_equal_arms_keep_their_error(bridge: Any) -> None:
     )
     draw, false, naive = random.Random(20261129), 0, 0
     for _ in range(400):
-        shift = {cluster: draw.gauss(0.0, 0.1) for cluster in set(trial.plan.clusters)}
+        shift = {cluster: draw.gauss(0.0, 0.1) for cluster in dict.fromkeys(trial.plan.clusters)}
 
         def answers(unit: str, arm: str, replicate: int, shift: Any = shift) -> Any:
             return bridge.outcome(float(draw.random() < 0.5 + shift[unit[:4].replace("u", "c")]))

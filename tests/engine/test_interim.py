@@ -29,7 +29,8 @@ def drawn(bridge: Any, rates: dict[str, float], **sections: str) -> Any:
 
 def stopped(trial: Any) -> AfterStopping:
     """Returns the stage-wise inference of a run trial's first test."""
-    found = after_stopping(trial.protocol, boundaries.tests_of(trial.protocol)[0], trial.context.taken)
+    test = boundaries.tests_of(trial.protocol)[0]
+    found = after_stopping(trial.protocol, test, trial.context.taken)
     assert found is not None
     return found
 

@@ -1,0 +1,66 @@
+"""Pairs of types that need the truth of each unit: labels, and twins. Pure.
+
+Leaves statuses and missing rules to `arrays.py`, the numbers to `analysis/labelled.py`.
+
+Rules:
+- A label is 1 or 0; the units file was checked for that.
+- A couple of twins counts only when both have a value in both arms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from fairtrial.analysis.grouping import FloatArray, IntArray
+
+from .frames import Completion, Frame, Pairs
+
+__all__ = ("LABELLED", "labels_of", "twin_pairs")
+
+# Types that need the truth of each unit.
+LABELLED: Final = ("auc", "within_twin_auc", "precision")
+
+
+def labels_of(frame: Frame) -> IntArray:
+    """Returns the truth of each plan unit."""
+    assert frame.units.labels is not None, "an endpoint that needs labels passed the protocol"
+    known = dict(zip(frame.units.ids, frame.units.labels, strict=True))
+    return np.array([int(known[unit] == "1") for unit in frame.plan.units], dtype=np.int64)
+
+
+def twin_pairs(frame: Frame, pairs: Pairs) -> Pairs:
+    """Returns one pair for each couple of twins, whose value says whether the true one is above.
+
+    1 where the twin with label 1 has the higher score, 1/2 for a tie. A twin alone leaves.
+    """
+    assert frame.units.twins is not None, "an endpoint that needs twins passed the protocol"
+    assert pairs.labels is not None
+    known = dict(zip(frame.units.ids, frame.units.twins, strict=True))
+    sides: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    for place, (unit, label) in enumerate(
+        zip(pairs.units.tolist(), pairs.labels.tolist(), strict=True)
+    ):
+        sides[label][known[frame.plan.units[unit]]] = place
+    both = [name for name in sides[1] if name in sides[0]]
+    true = np.array([sides[1][name] for name in both], dtype=np.int64)
+    false = np.array([sides[0][name] for name in both], dtype=np.int64)
+    return replace(
+        pairs,
+        units=pairs.units[true],
+        clusters=pairs.clusters[true],
+        completions=tuple(
+            Completion(
+                control=_above(each.control, true, false),
+                treatment=_above(each.treatment, true, false),
+            )
+            for each in pairs.completions
+        ),
+        labels=None,
+    )
+
+
+def _above(scores: FloatArray, true: IntArray, false: IntArray) -> FloatArray:
+    return (1.0 + np.sign(scores[true] - scores[false])) / 2.0

@@ -1,0 +1,238 @@
+"""Types beyond means: AUC, precision, pass@k, pass^k, agreement, against a count by hand."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairtrial.analysis.auc import ClusteredAuc, auc_clustered_difference
+from fairtrial.engine.endings import endings
+from fairtrial.engine.evaluate import evaluate_look, frame_of
+from fairtrial.engine.finals import finals
+from fairtrial.ledger.errors import ProtocolError
+from fairtrial.ledger.events import LookEndpoint
+
+UNITS = "{file: units.csv, id: unit, cluster: cluster, label: label, twin: twin}"
+EXCLUDE = (
+    "{rules: {failed: exclude_pair, timeout: exclude_pair, limit: exclude_pair, error: "
+    "exclude_pair, ungraded: exclude_pair, replay_miss: exclude_pair, invalidated: exclude_pair}, "
+    "limit: 0.1}"
+)
+ARM = (
+    "{{repeats: {0}, driver: {{kind: recorded, file: o.csv, where: {{arm: {1}}}, columns: "
+    "{{unit: u, replicate: r, passed: p}}}}}}"
+)
+
+
+def endpoint_text(kind: str, value: str, extra: str = "") -> str:
+    """Returns the endpoints section of one primary."""
+    return f"[{{name: main, role: primary, type: {kind}, value: {value}, better: higher{extra}}}]"
+
+
+def labelled(clusters: int = 14, twins: int = 6) -> str:
+    """Returns units in couples of twins, one of each label."""
+    rows = [
+        f"u{c:03}-{t:02}{side},c{c:03},{int(side == 'a')},w{c:03}-{t:02}"
+        for c in range(clusters)
+        for t in range(twins)
+        for side in "ab"
+    ]
+    return "unit,cluster,label,twin\n" + "\n".join(rows) + "\n"
+
+
+def score(unit: str, arm: str) -> float:
+    """Returns a score that B's arm relates to the label more than A's."""
+    draw = random.Random(f"{unit}/{arm}")
+    shift = {"A": 0.3, "B": 1.2}[arm] if unit.endswith("a") else 0.0
+    return round(draw.gauss(shift, 1.0), 2)
+
+
+def scored(bridge: Any, kind: str, **options: Any) -> Any:
+    """Returns a trial whose outcomes are scores."""
+
+    def answers(unit: str, arm: str, replicate: int) -> Any:
+        return {"status": "ok", "scores": {"score": score(unit, options.get(arm, arm))}}
+
+    sections = {"units": UNITS, "missing": EXCLUDE, "endpoints": endpoint_text(kind, "score")}
+    return bridge.trial(labelled(), answers, **sections)
+
+
+def look(trial: Any) -> LookEndpoint:
+    """Returns the one endpoint of the last look of a trial."""
+    return evaluate_look(trial.context, 1).comparisons[0].endpoints[0]
+
+
+def test_auc_is_obuchowskis_of_the_pairs(bridge: Any) -> None:
+    """The look has the difference, error, df, interval and p of the analysis, by hand."""
+    trial = scored(bridge, "auc")
+    units = sorted(trial.plan.units)
+    found, p = look(trial), trial.context.looks[0].tests[0].nominal_p
+    expected = auc_clustered_difference(
+        np.array([score(u, "A") for u in units]),
+        np.array([score(u, "B") for u in units]),
+        np.array([int(u.endswith("a")) for u in units]),
+        np.array([int(u[1:4]) for u in units]),
+        alpha=p,
+    )
+    assert isinstance(expected, ClusteredAuc)
+    assert expected.estimate == pytest.approx(found.estimate, abs=1e-12)
+    assert expected.p_value == pytest.approx(found.p_value, rel=1e-9)
+    assert (13.0, True, "favourable") == (found.df, found.eligible, found.crossed)
+    assert (expected.interval.lower, expected.interval.upper) == pytest.approx(  # type: ignore[union-attr]
+        (found.lower, found.upper)
+    )
+
+
+@pytest.mark.parametrize("kind", ["auc", "within_twin_auc"])
+def test_swapped_arms_negate(bridge: Any, kind: str) -> None:
+    """With the arms exchanged the difference and its limits change sign, and p stays."""
+    one, other = look(scored(bridge, kind)), look(scored(bridge, kind, A="B", B="A"))
+    assert one.estimate == pytest.approx(-(other.estimate or 0.0), abs=1e-12)
+    assert (one.lower, one.upper) == pytest.approx((-other.upper, -other.lower), abs=1e-12)  # type: ignore[operator]
+    assert one.p_value == pytest.approx(other.p_value)
+
+
+def test_rising_transformation_changes_no_auc(bridge: Any) -> None:
+    """An AUC knows only the order of scores."""
+
+    def trial(turn: Any) -> Any:
+        def answers(unit: str, arm: str, replicate: int) -> Any:
+            return {"status": "ok", "scores": {"score": turn(score(unit, arm))}}
+
+        return bridge.trial(
+            labelled(),
+            answers,
+            units=UNITS,
+            missing=EXCLUDE,
+            endpoints=endpoint_text("auc", "score"),
+        )
+
+    assert look(trial(lambda x: x)) == look(trial(lambda x: x**3 + 5.0 * x))
+
+
+def test_within_twin_auc_counts_couples(bridge: Any) -> None:
+    """The value of an arm is the share of couples in which the true twin scores higher."""
+    trial = scored(bridge, "within_twin_auc")
+    couples = sorted({unit[:-1] for unit in trial.plan.units})
+    means = {
+        arm: sum((1 + np.sign(score(c + "a", arm) - score(c + "b", arm))) / 2 for c in couples)
+        / len(couples)
+        for arm in "AB"
+    }
+    found = look(trial)
+    assert means["B"] - means["A"] == pytest.approx(found.estimate)
+    assert len(couples) == found.n
+
+
+def test_precision_is_a_jackknife_over_clusters(bridge: Any) -> None:
+    """Difference and standard error agree with a loop that leaves out one cluster at a time."""
+
+    def answers(unit: str, arm: str, replicate: int) -> Any:
+        word = "yes" if score(unit, arm) > 0.4 else "no"
+        return {"status": "ok", "scores": {}, "answer": word}
+
+    trial = bridge.trial(
+        labelled(),
+        answers,
+        units=UNITS,
+        missing=EXCLUDE,
+        endpoints=endpoint_text("precision", "answer", ", positive: [yes]"),
+    )
+    units = sorted(trial.plan.units)
+
+    def difference(kept: list[str]) -> float:
+        flags = {arm: [u for u in kept if score(u, arm) > 0.4] for arm in "AB"}
+        share = {arm: sum(u.endswith("a") for u in own) / len(own) for arm, own in flags.items()}
+        return share["B"] - share["A"]
+
+    names = sorted({unit[:4] for unit in units})
+    without = np.array([difference([u for u in units if u[:4] != name]) for name in names])
+    error = np.sqrt((len(names) - 1) / len(names) * ((without - without.mean()) ** 2).sum())
+    found = look(trial)
+    assert difference(units) == pytest.approx(found.estimate)
+    assert error == pytest.approx(found.standard_error)
+    assert ("jackknife_t",) == tuple(found.tests)
+    ended = trial.run()
+    frame = frame_of(ended.context)
+    (final,) = finals(frame, endings(ended.context, frame)[0])
+    flagged = [u for u in units if score(u, "A") > 0.4]
+    expected = sum(u.endswith("a") for u in flagged) / len(flagged)
+    assert expected == pytest.approx(final.scales[0].control)
+
+
+def test_arm_without_flags_has_no_precision(bridge: Any) -> None:
+    """No flag, no number: the look can't decide and says why."""
+    trial = bridge.trial(
+        labelled(),
+        lambda u, a, r: {"status": "ok", "scores": {}, "answer": "yes" if a == "B" else "no"},
+        units=UNITS,
+        missing=EXCLUDE,
+        endpoints=endpoint_text("precision", "answer", ", positive: [yes]"),
+    )
+    found = look(trial)
+    assert (None, False) == (found.lower, found.eligible)
+    assert "flagged nothing" in (found.undetermined or "")
+
+
+def replicated(bridge: Any, kind: str, repeats: int, extra: str = "") -> Any:
+    """Returns a trial with several replicates that pass or fail."""
+    arms = ", ".join(f"{name}: {ARM.format(repeats, name.lower())}" for name in "AB")
+    return bridge.trial(
+        bridge.units(12, 5),
+        lambda u, a, r: bridge.outcome(float(passes(u, a, r))),
+        arms=f"{{{arms}}}",
+        missing=EXCLUDE,
+        endpoints=endpoint_text(kind, "passed", extra),
+    )
+
+
+def passes(unit: str, arm: str, replicate: int) -> bool:
+    """Returns whether one replicate passes."""
+    return random.Random(f"{unit}/{arm}/{replicate}").random() < {"A": 0.4, "B": 0.7}[arm]
+
+
+@pytest.mark.parametrize(
+    ("kind", "k", "counts"),
+    [("pass_at_k", 2, any), ("pass_hat_k", 3, all), ("agreement", 2, None)],
+)
+def test_replicates_are_counted_over_all_choices(
+    bridge: Any, kind: str, k: int, counts: Any
+) -> None:
+    """Each unit's value is the share of all choices of k replicates in which it holds."""
+    repeats = 4
+    extra = "" if kind == "agreement" else f", k: {k}"
+    trial = replicated(bridge, kind, repeats, extra)
+
+    def value(unit: str, arm: str) -> float:
+        drawn = [passes(unit, arm, number) for number in range(1, repeats + 1)]
+        choices = list(combinations(drawn, k))
+        held = [counts(one) if counts else one[0] == one[1] for one in choices]
+        return sum(held) / len(choices)
+
+    units = trial.plan.units
+    expected = sum(value(u, "B") - value(u, "A") for u in units) / len(units)
+    found = look(trial)
+    assert expected == pytest.approx(found.estimate, abs=1e-12)
+    assert ("cr2_t",) == tuple(found.tests)
+
+
+def test_pass_at_one_is_the_mean(bridge: Any) -> None:
+    """With k of 1 pass@k and pass^k are the mean of the replicates."""
+    mean = look(replicated(bridge, "bounded", 3, ", bounds: [0, 1], reducer: mean"))
+    for kind in ("pass_at_k", "pass_hat_k"):
+        found = look(replicated(bridge, kind, 3, ", k: 1"))
+        assert (found.estimate, found.standard_error) == pytest.approx(
+            (mean.estimate, mean.standard_error)
+        )
+
+
+@pytest.mark.parametrize("rule", ["worst_case", "failure"])
+def test_rules_without_a_meaning_are_refused(bridge: Any, rule: str) -> None:
+    """What the worst score is depends on the label: no such rule for an AUC or a precision."""
+    missing = EXCLUDE.replace("failed: exclude_pair", f"failed: {rule}")
+    with pytest.raises(ProtocolError):
+        bridge.protocol(units=UNITS, missing=missing, endpoints=endpoint_text("auc", "score"))
