@@ -81,7 +81,7 @@ class _Batch(NamedTuple):
 
 def utc_now() -> str:
     """Returns the wall clock in the form of an entry's time."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def _slot(event: Event) -> tuple[str, int, str, int]:
@@ -285,16 +285,13 @@ class Log:
             raise TransitionError(
                 "a ledger begins with `open`, which brings its id", todo="ledger register PROTOCOL"
             )
+        seq, prev, time, id_ = self.state.size, self._leaf, self.clock(), event_id(data)
         entry = build_entry(
-            data,
-            ledger=name,
-            seq=self.state.size,
-            prev=self._leaf,
-            time=self.clock(),
-            actor=batch.actor,
-            id=event_id(data),
+            data, ledger=name, seq=seq, prev=prev, time=time, actor=batch.actor, id=id_
         )
-        leaf = self._advance(parse_entry(entry), event)
+        # What was just built needs no parsing to be known.
+        built = Entry(name, seq, prev, time, batch.actor, id_, data, entry)
+        leaf = self._advance(built, event)
         place = Appended(self.state.size - 1, leaf, True, event)
         batch.entries.append(entry)
         self._pending.append(leaf)
