@@ -208,7 +208,7 @@ def rows_of(path: Path, ledger: Ledger):
         with closing(sqlite3.connect(uri, uri=True)) as database:
             try:
                 yield from checked_rows(database, ledger)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 ledger.find("bytes", "unreadable", None, "a readable database", error)
 
 

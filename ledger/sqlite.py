@@ -173,7 +173,7 @@ class SqliteStore:
             self._check_usable()
             try:
                 return self._fetch(sql, parameters)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise store_error(error, self._path) from error
 
     def _fetch(self, sql: str, parameters: Sequence[str | int]) -> list[tuple[Any, ...]]:

@@ -158,8 +158,11 @@ def copy_to_undo(path: Path) -> tuple[Path, TemporaryDirectory[str]]:
     return Path(folder.name) / path.name, folder
 
 
-def store_error(error: sqlite3.Error, path: Path) -> StoreError:
-    """Returns what an error of SQLite means for a ledger."""
+def store_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreError:
+    """Returns what an error of SQLite means for a ledger.
+
+    Python raises UnicodeDecodeError where a message of SQLite quotes a damaged schema.
+    """
     where, found = str(path), str(error)
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

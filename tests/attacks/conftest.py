@@ -6,6 +6,7 @@ A small ledger with a look, a result and blobs is made once; each test forges a 
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import sqlite3
 import sys
@@ -19,9 +20,11 @@ import pytest
 
 from fairtrial.engine.inspecting import export_ledger, read_log, replay_ledger
 from fairtrial.engine.session import register_protocol, result_of, run
+from fairtrial.ledger.canonical import event_id
+from fairtrial.ledger.entry import FIRST_PREV, build_entry, parse_entry
 from fairtrial.ledger.errors import NewerError, StoreError
 from fairtrial.ledger.findings import ReplayReport
-from fairtrial.ledger.merkle import leaf_hash
+from fairtrial.ledger.merkle import EMPTY_ROOT, CompactRange, leaf_hash
 
 ROOT = Path(__file__).resolve().parents[2]
 VERIFIER = ROOT / "docs" / "verify_ledger.py"
@@ -220,3 +223,57 @@ def rows_of(ledger: Path) -> Iterator[tuple[int, bytes]]:
     """Yields the rows of a database as any program can read them."""
     with closing(sqlite3.connect(f"{ledger.as_uri()}?mode=ro", uri=True)) as database:
         yield from database.execute("SELECT seq, CAST(entry AS BLOB) FROM entry ORDER BY seq")
+
+
+_BASIS = re.compile(rb'"basis":\{"size":([0-9]+),"root":"[0-9a-f]{64}"\}')
+
+
+def rechained(
+    entries: Sequence[bytes],
+    change: Callable[[int, bytes], bytes] = lambda seq, event: event,
+    *,
+    time_of: Callable[[int, str], str] = lambda seq, time: time,
+) -> list[bytes]:
+    """Returns entries of which every id, leaf and basis was made again after a change.
+
+    Args:
+        entries: The entries in their new order.
+        change: Returns the bytes of an event as they shall be.
+        time_of: Returns the time of an entry as it shall be.
+    """
+    tree, roots, made, prev = CompactRange(), [EMPTY_ROOT.hex()], [], FIRST_PREV
+
+    def basis(match: re.Match[bytes]) -> bytes:
+        size = min(int(match[1]), len(roots) - 1)
+        return b'"basis":{"size":%d,"root":"%b"}' % (size, roots[size].encode())
+
+    for seq, data in enumerate(entries):
+        old = parse_entry(data)
+        event = _BASIS.sub(basis, change(seq, old.event))
+        entry = build_entry(
+            event,
+            ledger=old.ledger,
+            seq=seq,
+            prev=prev,
+            time=time_of(seq, old.time),
+            actor=old.actor,
+            id=event_id(event),
+        )
+        made.append(entry)
+        prev = leaf_hash(entry)
+        tree.append(prev)
+        roots.append(tree.root().hex())
+    return made
+
+
+def place_of(entries: Sequence[bytes], kind: str, *, after: int = -1) -> int:
+    """Returns the seq of the first event of a kind after a place."""
+    mark = f'"event":{{"kind":"{kind}/1",'.encode()
+    return next(seq for seq, data in enumerate(entries) if seq > after and mark in data)
+
+
+def successful(entries: Sequence[bytes]) -> int:
+    """Returns the seq of an outcome of B that passed, with entries after it."""
+    return next(
+        seq for seq, data in enumerate(entries) if b'"arm":"B"' in data and b'"passed":1.0' in data
+    )

@@ -1,0 +1,78 @@
+"""The end is cut off, an older copy put back, the whole ledger deleted or begun anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairtrial.engine.inspecting import status
+from fairtrial.engine.session import register_protocol
+
+from .conftest import Case, Verify, place_of, write_trial
+
+Agreed = Callable[..., str]
+
+
+def test_cut_tail_needs_a_receipt(case: Case, agreed: Agreed, verify: Verify) -> None:
+    """A beginning is a ledger by itself: the text says unanchored, a receipt shows the cut."""
+    case.put(case.entries()[:-3])
+    assert "intact" == agreed(case)
+    assert "UNANCHORED" in verify(case)[1]
+    assert "rolled_back" == agreed(case, case.receipt)
+
+
+def test_cut_tail_shows_in_the_plan(case: Case) -> None:
+    """The frozen plan says how many outcomes are missing, so no result can be claimed."""
+    entries = case.entries()
+    case.put(entries[: place_of(entries, "look")])
+    (found,) = status(case.ledger)
+    assert found.planned > found.settled
+    assert {"trial": "open"} == case.replay().verdicts
+
+
+def test_older_copy_needs_a_receipt(case: Case, agreed: Agreed) -> None:
+    """A copy from before, with what lay beside it, is rolled back against a later receipt."""
+    case.put(case.entries()[:3])
+    (early,) = case.ledger.parent.glob("ledger.db.d/receipts/*-freeze.txt")
+    assert "intact" == agreed(case, early.read_text())
+    assert "rolled_back" == agreed(case, case.receipt)
+
+
+@pytest.mark.parametrize("cut", [1, 7, 200])
+def test_torn_tail_is_no_attack(lines: Case, agreed: Agreed, cut: int) -> None:
+    """Bytes without a newline at the end: torn, recoverable; with a receipt the loss shows."""
+    honest = lines.ledger.read_bytes()
+    lines.ledger.write_bytes(honest[:-cut])
+    assert "torn" == agreed(lines)
+    assert "rolled_back" == agreed(lines, lines.receipt)
+
+
+def test_zeros_at_the_end_are_torn(lines: Case, agreed: Agreed) -> None:
+    """A run of NULs, as file systems leave it: torn, with and without the receipt."""
+    with lines.ledger.open("ab") as file:
+        file.write(bytes(4096))
+    assert "torn" == agreed(lines) == agreed(lines, lines.receipt)
+
+
+def test_deleted_ledger_is_never_fine(case: Case, agreed: Agreed) -> None:
+    """A verifier that is given a name and finds nothing fails."""
+    case.ledger.unlink()
+    assert "unreadable" == agreed(case, case.receipt)
+
+
+def test_emptied_ledger_is_never_fine(case: Case, agreed: Agreed) -> None:
+    """No entries: corrupt, never "0 entries, fine"."""
+    case.put([])
+    assert "corrupt" == agreed(case) == agreed(case, case.receipt)
+    assert "empty" in {one.code for one in case.replay().findings}
+
+
+def test_ledger_begun_anew_is_another_one(case: Case, agreed: Agreed, tmp_path: Path) -> None:
+    """A fresh ledger in the old one's place has another id: forked against the receipt."""
+    folder = tmp_path / "anew"
+    folder.mkdir()
+    anew = folder / case.ledger.name
+    register_protocol(anew, write_trial(folder), actor="ada")
+    assert "forked" == agreed(Case(anew, case.receipt), case.receipt)

@@ -1,0 +1,134 @@
+"""What can be done to a SQLite ledger beside its entries: pages, columns, schema, journal, rows."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from fairtrial.ledger.sqlite_schema import SCHEMA
+
+from .conftest import Case, successful, unguarded
+
+Agreed = Callable[..., str]
+
+
+def test_flipped_score_passes_sqlites_own_check(database: Case, agreed: Agreed) -> None:
+    """`integrity_check` sees structure; the hashes see the value."""
+    seq = successful(database.entries())
+    with unguarded(database.ledger) as connection:
+        sql = (
+            "UPDATE entry SET entry=replace(entry, '\"passed\":1.0', '\"passed\":0.0') WHERE seq=?"
+        )
+        connection.execute(sql, (seq,))
+        assert [("ok",)] == connection.execute("PRAGMA integrity_check").fetchall()
+    assert "corrupt" == agreed(database) == agreed(database, database.receipt)
+
+
+@pytest.mark.parametrize("damage", ["zeroed", "swapped", "cut"])
+def test_damaged_pages_are_a_finding(database: Case, agreed: Agreed, damage: str) -> None:
+    """Pages zeroed, exchanged or gone: corrupt, whatever SQLite raises on the way."""
+    data = database.ledger.read_bytes()
+    pages = [data[n : n + 4096] for n in range(0, len(data), 4096)]
+    draw = random.Random(5)
+    first, second = draw.sample(range(1, len(pages)), 2)
+    if damage == "zeroed":
+        pages[first] = bytes(4096)
+    elif damage == "swapped":
+        pages[first], pages[second] = pages[second], pages[first]
+    else:
+        pages = pages[: len(pages) // 2]
+    database.ledger.write_bytes(b"".join(pages))
+    assert "corrupt" == agreed(database)
+
+
+def test_changed_leaf_column_is_a_finding(database: Case, agreed: Agreed) -> None:
+    """The stored leaf is derived again from the entry and compared."""
+    with unguarded(database.ledger) as connection:
+        connection.execute("UPDATE entry SET leaf=zeroblob(32) WHERE seq=4")
+    assert "corrupt" == agreed(database)
+    assert (4, "leaf_column") in {(one.seq, one.code) for one in database.replay().findings}
+
+
+HOSTILE = {
+    "view in place of the table": (
+        "ALTER TABLE entry RENAME TO hidden",
+        "CREATE VIEW entry AS SELECT seq, leaf, entry FROM hidden WHERE seq <> 7",
+    ),
+    "trigger": ("CREATE TRIGGER extra AFTER INSERT ON entry BEGIN SELECT 1; END",),
+    "table": ("CREATE TABLE other (value)",),
+    "index": ("CREATE INDEX other ON entry (leaf)",),
+    "guard removed": ("DROP TRIGGER entry_no_update",),
+    "view that lies": (
+        "DROP VIEW results",
+        "CREATE VIEW results AS SELECT 0 AS seq, 'adopt' AS verdict",
+    ),
+    "user_version": ("PRAGMA user_version=0",),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_schema_is_a_finding(database: Case, agreed: Agreed, what: str) -> None:
+    """Any object more, less or other than the format has: corrupt before a row is believed."""
+    with closing(sqlite3.connect(database.ledger, isolation_level=None)) as connection:
+        for statement in HOSTILE[what]:
+            connection.execute(statement)
+    assert "corrupt" == agreed(database) == agreed(database, database.receipt)
+
+
+def test_generated_column_of_another_text_is_a_finding(database: Case, agreed: Agreed) -> None:
+    """A schema text changed in place, past ALTER TABLE: the slots would be read from elsewhere."""
+    with closing(sqlite3.connect(database.ledger, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema=ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql=replace(sql, '$.event.number', '$.event.Number')"
+            " WHERE name='entry'"
+        )
+        connection.execute("PRAGMA writable_schema=OFF")
+    assert "corrupt" == agreed(database)
+
+
+def test_write_ahead_mode_is_never_read_as_whole(database: Case, agreed: Agreed) -> None:
+    """Entries in a second file can be lost unseen: the mode is refused, with what to do."""
+    with closing(sqlite3.connect(database.ledger)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    assert "unreadable" == agreed(database)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entry SET entry=entry WHERE seq=1",
+        "DELETE FROM entry WHERE seq=1",
+        "INSERT INTO entry (seq, leaf, entry) SELECT seq+1, leaf, entry FROM entry WHERE seq=39",
+        "INSERT INTO entry (seq, leaf, entry) SELECT 99, leaf, entry FROM entry WHERE seq=1",
+        "INSERT OR REPLACE INTO entry (seq, leaf, entry)"
+        " SELECT seq, leaf, entry FROM entry WHERE seq=1",
+    ],
+)
+def test_accidents_of_other_programs_are_refused(database: Case, statement: str) -> None:
+    """Triggers stop what a person types by mistake, `INSERT OR REPLACE` included."""
+    before = database.entries()
+    with (
+        closing(sqlite3.connect(database.ledger)) as connection,
+        pytest.raises(sqlite3.IntegrityError),
+    ):
+        connection.execute(statement)
+    assert before == database.entries()
+
+
+def test_schema_digest_of_the_verifier_is_the_schemas(verifier: object) -> None:
+    """The one-file verifier knows this format's schema by digest."""
+    import hashlib
+    import json
+
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in SCHEMA:
+            connection.execute(statement)
+        query = "SELECT name, type, coalesce(sql, '') FROM sqlite_master ORDER BY name"
+        every = connection.execute(query).fetchall()
+    digest = hashlib.sha256(json.dumps(every).encode()).hexdigest()
+    assert digest == getattr(verifier, "SCHEMA", None)
