@@ -1,0 +1,56 @@
+"""The pages on statistics name what the tool has, and their table is the one of the benchmark."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from fairtrial.ledger.sections import EndpointType
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("statistics.md", "which-design.md")
+
+
+def page(name: str) -> str:
+    """Returns the text of a page."""
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_every_type_has_a_row() -> None:
+    """A type that a protocol may have stands on the page that helps to choose one."""
+    text = page("which-design.md")
+    assert [] == [name for name in get_args(EndpointType) if f"`{name}`" not in text]
+
+
+def test_table_has_the_rows_of_the_benchmark() -> None:
+    """Each row of the coverage table is made by the benchmark, and none is left out."""
+    made = runpy.run_path(str(ROOT / "benchmarks" / "coverage.py"))
+    text = page("statistics.md")
+    table = text[text.index("| method and data |") :].split("\n\n")[0]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]]
+    assert list(made["CELLS"]) == rows
+    columns = re.findall(r"\d+", table.splitlines()[0])
+    assert [str(count) for count in made["CLUSTERS"]] == columns
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_named_files_exist(name: str) -> None:
+    """A page names no file that isn't there."""
+    named = re.findall(r"`((?:tests|docs|benchmarks)/[^` ]*)`", page(name))
+    assert [] == [path for path in named if not (ROOT / path).exists()]
+
+
+def test_each_method_says_when_not_to_use_it() -> None:
+    """Methods that decide have an estimand, a source and a limit."""
+    sections = page("statistics.md").split("## Methods")[1].split("\n### ")[1:]
+    lacking = [
+        section.splitlines()[0]
+        for section in sections[:6]
+        for word in ("Estimand:", "Assumptions:", "Source:", "Range:", "When not:")
+        if word not in section
+    ]
+    assert [] == lacking
