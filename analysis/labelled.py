@@ -138,8 +138,9 @@ def _flag_counts(
     flags: FloatArray, labels: IntArray, codes: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Returns right flags and flags of each cluster."""
-    right = np.bincount(codes, weights=((flags == 1.0) & (labels == 1)).astype(np.float64))
-    return right, np.bincount(codes, weights=(flags == 1.0).astype(np.float64))
+    flagged = np.bincount(codes[flags == 1.0], minlength=int(codes.max()) + 1)
+    true = np.bincount(codes[(flags == 1.0) & (labels == 1)], minlength=flagged.size)
+    return true.astype(np.float64), flagged.astype(np.float64)
 
 
 def _deciding(

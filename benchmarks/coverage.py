@@ -75,11 +75,11 @@ def labelled(kind: str) -> Cell:
         codes = np.repeat(np.arange(clusters), sizes(rng, clusters))
         labels = (rng.random(len(codes)) < 0.4).astype(int)
         common = rng.normal(size=clusters)[codes] * 0.7 + labels
-        scores = [common + rng.normal(size=len(codes)) for _ in range(2)]
+        a, b = (common + rng.normal(size=len(codes)) for _ in range(2))
         if kind == "auc":
-            return deciding_auc(*scores, labels, codes, nominal_p=0.05), 0.0
-        flags = [(score > 1.0).astype(float) for score in scores]
-        return deciding_precision(*flags, labels, codes, nominal_p=0.05), 0.0
+            return deciding_auc(a, b, labels, codes, nominal_p=0.05), 0.0
+        flags = (a > 1.0).astype(float), (b > 1.0).astype(float)
+        return deciding_precision(flags[0], flags[1], labels, codes, nominal_p=0.05), 0.0
 
     return cell
 

@@ -175,12 +175,11 @@ def _by_label(counted: Numbers, pairs: Pairs, endpoint: Endpoint) -> Numbers:
     first = pairs.completions[0]
     found = [value(side, pairs.labels) for side in (first.control, first.treatment)]
     control, treatment = (None if isinstance(each, Undetermined) else each for each in found)
-    known = control is not None and treatment is not None
     return replace(
         counted,
         control=control,
         treatment=treatment,
-        estimate=treatment - control if known else None,
+        estimate=None if control is None or treatment is None else treatment - control,
     )
 
 

@@ -106,6 +106,16 @@ def _look_size(design: Design, look: LookFacts) -> str:
 def _power_lines(design: Design) -> list[str]:
     report = design.power
     lines = [label("power", _power_text(design))]
+    simulated = report.simulated
+    if simulated is not None:
+        lines.append(
+            label(
+                "simulated",
+                f"power {simulated.power:.2f} in {count(simulated.runs)} runs;"
+                f" type-I error {simulated.type_i_error:.3f};"
+                f" {simulated.expected_units:.0f} units on average",
+            )
+        )
     lines += [
         label("accepted", f"{name}: {clip(reason, 160)}")
         for name, reason in report.accepted.items()

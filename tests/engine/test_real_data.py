@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import optimize, stats  # type: ignore[import-untyped]  # scipy ships no types
 
 from fairtrial.engine.conclude import conclude
 from fairtrial.engine.endings import endings

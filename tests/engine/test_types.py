@@ -211,7 +211,7 @@ def test_replicates_are_counted_over_all_choices(
         drawn = [passes(unit, arm, number) for number in range(1, repeats + 1)]
         choices = list(combinations(drawn, k))
         held = [counts(one) if counts else one[0] == one[1] for one in choices]
-        return sum(held) / len(choices)
+        return float(sum(held) / len(choices))
 
     units = trial.plan.units
     expected = sum(value(u, "B") - value(u, "A") for u in units) / len(units)
