@@ -33,6 +33,7 @@ from .endings import Ending
 from .estimates import BY_LABEL
 from .finals import Final
 from .frames import Frame, Pairs
+from .resampled import bootstrap_beside, wild_beside
 from .wording import cluster_noun, plural, unit_noun
 
 __all__ = ("Json", "tests_beside", "warnings_of")
@@ -57,6 +58,13 @@ def tests_beside(frame: Frame, final: Final) -> Json:
         return tests
     if "sign_flip" in also:
         tests["sign_flip"] = _sign_flip(frame.protocol, final.pairs)
+    if "bootstrap" in also:
+        nominal_p = final.nominal_p if final.nominal_p >= NOMINAL_P_MIN else _ANY_P
+        differences = _differences(final.pairs)
+        tests["bootstrap"] = bootstrap_beside(frame.protocol, final.pairs, differences, nominal_p)
+    if "wild_bootstrap" in also:
+        differences = _differences(final.pairs)
+        tests["wild_bootstrap"] = wild_beside(frame.protocol, final.pairs, differences)
     if "cluster_weighted" in also and frame.protocol.units.cluster is not None:
         name, mean = _other_estimand(frame.protocol, final.pairs)
         tests[name] = _mean_test(mean, final)

@@ -22,7 +22,6 @@ _Unsupported: TypeAlias = tuple[str, str, str]
 
 # Types whose lost outcomes have no worst value that is known without the others.
 _NO_WORST = ("auc", "within_twin_auc", "precision", "agreement")
-_ALSO = ("mcnemar", "sign_flip", "cluster_weighted")
 
 
 def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
@@ -35,7 +34,7 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
     Raises:
         ProtocolError: Names every field that has to wait for a later version.
     """
-    checks = (_kind, _endpoints, _analysis, _looks, _margins, _conduct, _diagnostics)
+    checks = (_kind, _endpoints, _looks, _margins, _conduct, _diagnostics)
     problems = tuple(
         Problem(
             what="understood, not supported by this version",
@@ -65,12 +64,6 @@ def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
             if rule not in ("exclude_pair", "refuse", "value"):
                 path = f"endpoints.{endpoint.name}.missing.{status}"
                 yield path, f"{rule} for type {endpoint.type}", "exclude_pair, refuse or value"
-
-
-def _analysis(p: Protocol) -> Iterator[_Unsupported]:
-    for method in p.analysis.also:
-        if method not in _ALSO:
-            yield "analysis.also", method, f"any of {', '.join(_ALSO)}"
 
 
 def _looks(p: Protocol) -> Iterator[_Unsupported]:

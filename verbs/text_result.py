@@ -51,6 +51,8 @@ _METHODS = {
 _T_METHODS = frozenset(("cr2_t", "cluster_means_t", "obuchowski_t", "jackknife_t"))
 _BESIDE = {
     "sign_flip": "sign flip",
+    "bootstrap": "studentised bootstrap",
+    "wild_bootstrap": "wild bootstrap-t",
     "cluster_weighted": "cluster-weighted",
     "unit_weighted": "unit-weighted",
 }
