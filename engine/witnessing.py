@@ -12,8 +12,8 @@ Rules:
 - A witness whose record is lost must get a new key: it can't know any more what it said.
 
 Source:
-    C2SP tlog-witness (v1.0.0), add-checkpoint; equal sizes with two roots are answered with 422 as
-    in its text of 2026 (409 in earlier ones; whoever asks takes both).
+    C2SP tlog-witness, add-checkpoint; two roots of one size are answered with 422 as in v1.1.0 (409
+    in v1.0.0; whoever asks takes both).
 """
 
 from __future__ import annotations
@@ -222,11 +222,14 @@ def ask_witness(
             return _verified(reply.body, note, witness)
         if reply.status != 409 or reply.media != SIZE_MEDIA:
             raise _not_cosigned(url, _MEANINGS.get(reply.status, f"status {reply.status}"))
-        old = _size(reply.body, url)
+        asked, old = old, _size(reply.body, url)
         if old > size:
             raise _not_cosigned(
                 url, f"it has cosigned {old} entries already and this head has {size}"
             )
+        if old == asked:
+            # How a witness of version 1.0.0 says what later ones say with 422.
+            raise _not_cosigned(url, _MEANINGS[409])
     raise _not_cosigned(url, "its last size changes while it is asked")
 
 

@@ -268,6 +268,24 @@ def test_line_of_another_witness_is_not_taken(witness: Witness) -> None:
         ask_witness(server.url, checkpoint(3), stranger, lambda old: hashes(old, 3))
 
 
+def test_witness_of_the_first_version_is_understood(key: Key) -> None:
+    """A 409 that names the size that was asked from means another root of that size."""
+
+    class Old(Witness):
+        """A witness that answers as version 1.0.0 does."""
+
+        def add_checkpoint(self, body: bytes, *, time: int) -> Answer:
+            """Names the same size again."""
+            return Answer(409, b"5\n", "text/x.tlog.size")
+
+    with (
+        serve(Old(key, [LOG], Path("unused"))) as server,
+        pytest.raises(RefusedError, match="didn't cosign") as caught,
+    ):
+        ask_witness(server.url, checkpoint(5), key.verifier(), lambda old: ())
+    assert "another head of this size" in caught.value.found
+
+
 def test_nobody_there_is_said(key: Key) -> None:
     """An address without a server, and what is no address, are refused in words."""
     for url in ("http://127.0.0.1:1", "ftp://127.0.0.1", "not an address", "http://127.0.0.1:x"):
