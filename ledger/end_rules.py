@@ -163,14 +163,13 @@ def _result(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
         reason_code=event.reason_code,
         stopped_by=event.stopped_by,
     )
-    known.last_change = entry.seq
 
 
 def _is_end(known: Experiment, event: Result) -> bool:
     """Returns whether what the result says ended the experiment is true."""
     match event.stopped_by:
         case "last_look":
-            return is_final(known) and len(known.taken) == len(known.looks)
+            return len(known.taken) == len(known.looks)
         case "boundary":
             return is_crossed_for_good(known)
         case "ceiling" | "wall_time":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairtrial.ledger.errors import BudgetExceededError, TransitionError
-from fairtrial.ledger.events import ArmCeiling, SignatureRule
+from fairtrial.ledger.events import ArmCeiling, Head, SignatureRule
 
 from .fold_bench import Bench
 from .fold_drafts import RESERVE, Design, make_arm, make_design, make_rules
@@ -19,17 +19,21 @@ def _signed(*rules: SignatureRule) -> Design:
 APPROVED = _signed(SignatureRule(meaning="approved", role="reviewer", before="run"))
 
 
+def _head(bench: Bench, size: int) -> Head:
+    return Head(size=size, root=bench.log.root_at(size).hex())
+
+
 PERMISSIONS = (
     Pair(
         "an anchor covers the freeze",
         lambda b: (
-            b.registered().do("anchor").do("freeze", rules=make_rules(anchor="checkpoint"))
-            .do("start").draft("attempt", position=1)
+            b.frozen(make_design(anchor="checkpoint")).do("anchor", basis=_head(b, 2)).do("start")
+            .draft("attempt", position=1)
         ),
         "wants a checkpoint",
         lambda b: (
-            b.registered().do("freeze", rules=make_rules(anchor="checkpoint"))
-            .do("anchor").do("start").draft("attempt", position=1)
+            b.frozen(make_design(anchor="checkpoint")).do("anchor", basis=_head(b, 3)).do("start")
+            .draft("attempt", position=1)
         ),
     ),
     Pair(
@@ -240,6 +244,18 @@ def test_wall_time_is_a_true_reason_only_after_its_time(wait: float) -> None:
             bench.idle(reason="wall_time")
     else:
         bench.idle(reason="wall_time")
+
+
+@pytest.mark.parametrize("last", ["attempt", "attempt_end", "decision"])
+def test_session_that_never_stopped_ran_until_its_last_event(last: str) -> None:
+    """A crash ends a session's time at what it last did, not at the next start."""
+    bench = Bench().running()
+    if last != "attempt":
+        bench.do("attempt", position=1)
+    bench.clock.wait(30)
+    bench.do(last, position=1)
+    bench.clock.wait(1000)
+    assert 30 == int(bench.do("start").known().ran_seconds)
 
 
 def test_wall_time_is_used_up_to_the_moment() -> None:

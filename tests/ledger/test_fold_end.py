@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import ConflictError, TransitionError
 from fairtrial.ledger.events import Head, UnblindArm
+from fairtrial.ledger.fold import apply
 
 from .fold_bench import Bench
 from .fold_drafts import Design, blob, comparisons, digest, make_arm, make_design, make_looks
@@ -135,6 +137,14 @@ LOOKS = (
         lambda b: b.running(TWO_LOOKS).idle().do("withdraw").draft("look"),
         "isn't due",
         lambda b: _due(b).draft("look"),
+    ),
+    Pair(
+        "a blinded look that stops has its numbers sealed",
+        lambda b: _due(b, BLINDED).draft("look", continues=False, comparisons=()),
+        "only by crossing",
+        lambda b: _due(b, BLINDED).draft(
+            "look", continues=False, sealed=blob("seal"), comparisons=()
+        ),
     ),
     Pair(
         "a sealed look stops only a blinded experiment",
@@ -384,6 +394,34 @@ def test_early_unblinding_is_kept() -> None:
     early = Bench().running(BLINDED).idle().do("unblind", arms=_opened())
     late = Bench().running(BLINDED).looked().looked().idle().do("unblind", arms=_opened())
     assert (True, False) == (early.known().unblinded_early, late.known().unblinded_early)
+
+
+def test_sealed_look_that_goes_on_is_no_crossing() -> None:
+    """Neither a blinded look after which the run goes on nor the last one says that it crossed."""
+    bench = _due(Bench(), BLINDED).do("look", sealed=blob("seal"), comparisons=())
+    bench.settled(5, 6, 7, 8).do("look", sealed=blob("seal 2"), comparisons=())
+    bench.idle().do("withdraw")
+
+
+def test_look_outdates_a_basis() -> None:
+    """A result computed before the last look isn't one of all looks."""
+    bench = Bench().running(TWO_LOOKS).looked().settled(5, 6, 7, 8)
+    basis = bench.log.head()
+    bench.do("look").idle()
+    with pytest.raises(TransitionError, match="between the last change"):
+        bench.do("result", basis=basis)
+
+
+def test_result_is_analysed_again_as_often_as_need_be() -> None:
+    """Reanalyses are counted; without a log the fold still wants an earlier prefix."""
+    bench = Bench().complete().do("result").do("reanalysis").do("reanalysis")
+    assert 2 == bench.known().counters["reanalysis"]
+    last = parse_entry(bench.medium.entries[-1])
+    entry = last._replace(seq=bench.log.state.size)
+    for size in (0, entry.seq + 1):
+        event = bench.draft("reanalysis", basis=Head(size=size, root=digest("x")))
+        with pytest.raises(TransitionError, match="isn't a prefix"):
+            apply(bench.log.state, entry, event, plan_of=lambda _: None)
 
 
 def test_sealed_stop_counts_as_a_crossing() -> None:

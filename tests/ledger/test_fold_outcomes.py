@@ -410,6 +410,15 @@ def test_timeout_is_given_up_after_the_protocol_stopped_trying_it_again() -> Non
     assert 1 == bench.known().settled
 
 
+def test_outcome_needs_the_plan_at_hand() -> None:
+    """Without the plan's blob nobody can say which unit a slot is of."""
+    bench = Bench().running(RECORDED)
+    event = bench.draft("decision", position=1)
+    bench.plans.clear()
+    with pytest.raises(TransitionError, match="isn't at hand"):
+        bench.append(event)
+
+
 def test_outcome_of_a_live_attempt_is_taken_after_an_amendment() -> None:
     """An attempt that was permitted may still be decided when a new anchor is due."""
     bench = Bench().frozen(make_design(anchor="checkpoint")).do("anchor").do("start")

@@ -11,7 +11,16 @@ from fairtrial.ledger.errors import ConflictError, RefusedError, StoreError, Tra
 from fairtrial.ledger.events import UnblindArm
 
 from .fold_bench import Bench
-from .fold_drafts import RESERVE, Design, digest, make_arm, make_design, make_rules
+from .fold_drafts import (
+    RESERVE,
+    Design,
+    comparisons,
+    digest,
+    make_arm,
+    make_design,
+    make_looks,
+    make_rules,
+)
 from .fold_pairs import Pair, check_pair, each_pair
 
 TWO_LOOKS = make_design(4, lasts=(4, 8))
@@ -38,6 +47,13 @@ def _crossed(bench: Bench, design: Design = TWO_LOOKS) -> Bench:
     """Takes a first look that crosses; it stops the run where the protocol lets it."""
     stops = design.rules.on_crossing == "stop"
     return bench.running(design).looked(crossed="favourable", continues=not stops).idle()
+
+
+def _crossed_after_ceiling(bench: Bench) -> Bench:
+    """Runs into a ceiling; an amended look then crosses on what there is."""
+    looks = make_looks((2, 4))
+    _cut(bench, CALLS).append(bench.amendment("looks", "analysis", looks=looks))
+    return bench.do("look", continues=False, comparisons=comparisons("against"))
 
 
 ENDS = (
@@ -143,6 +159,12 @@ ENDS = (
             .settled(1).do("look", continues=True).idle(reason="ceiling")
             .draft("result", stopped_by="ceiling")
         ),
+    ),
+    Pair(
+        "a ceiling doesn't end what has crossed since",
+        lambda b: _crossed_after_ceiling(b).draft("result", stopped_by="ceiling"),
+        "wasn't ended by ceiling",
+        lambda b: _crossed_after_ceiling(b).draft("result", stopped_by="boundary"),
     ),
 )  # fmt: skip
 

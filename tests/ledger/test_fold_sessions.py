@@ -59,7 +59,7 @@ STOPS = (
     Pair(
         "stop needs a session",
         lambda b: b.frozen().draft("stop"),
-        "the session isn't live",
+        "no session is live",
         lambda b: b.frozen().do("start").draft("stop"),
     ),
     Pair(
@@ -86,6 +86,24 @@ STOPS = (
         lambda b: b.running(TWO_LOOKS).looked().draft("stop", reason="complete"),
         "for the reason complete",
         lambda b: b.running(TWO_LOOKS).looked().looked().draft("stop", reason="complete"),
+    ),
+    Pair(
+        "complete: every slot is settled, though the last look isn't taken",
+        lambda b: b.running(TWO_LOOKS).settled(1, 2, 3, 4).draft("stop", reason="complete"),
+        "for the reason complete",
+        lambda b: (
+            b.running(TWO_LOOKS).looked().settled(5, 6, 7, 8).draft("stop", reason="complete")
+        ),
+    ),
+    Pair(
+        "complete: a crossing that stops leaves nothing to do",
+        lambda b: b.running(TWO_LOOKS).looked(crossed="against").draft("stop", reason="complete"),
+        "for the reason complete",
+        lambda b: (
+            b.running(TWO_LOOKS)
+            .looked(crossed="against", continues=False)
+            .draft("stop", reason="complete")
+        ),
     ),
     Pair(
         "boundary: the newest look crossed and stopped the run",
