@@ -42,6 +42,7 @@ from fairtrial.ledger.protocol import Protocol, decode_resolved
 from fairtrial.ledger.state import Experiment, PlanColumns
 
 from .plan import Plan, parse_plan
+from .recovering import record_torn, set_torn_aside
 from .units import Units, parse_units
 
 __all__ = (
@@ -307,9 +308,13 @@ def open_trial(
     path = path.absolute()
     store = open_store(path, create=create, read_only=read_only)
     try:
+        if not read_only:
+            set_torn_aside(store, path)
         trial = Trial(path, store, read_only=read_only, rehash=rehash, actor=actor, clock=clock)
         if create and trial.log.state.size == 0:
             _open_ledger(trial, vkey_of)
+        if not read_only and trial.log.state.size:
+            record_torn(trial)
         yield trial
         if not read_only:
             trial.log.save()

@@ -95,7 +95,9 @@ class SqliteStore:
     def tail(self) -> Tail:
         """Returns the end of the store, fresh from the file."""
         rows = self._query(_LAST)
-        return Tail(rows[0][0] + 1, leaf_hash(rows[0][2] or b"")) if rows else Tail(0, FIRST_PREV)
+        if not rows:
+            return Tail(0, FIRST_PREV)
+        return Tail(self._place(rows[0][0]) + 1, leaf_hash(rows[0][2] or b""))
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yields the entries from `start` up to `stop` (default: the tail now)."""
@@ -165,7 +167,17 @@ class SqliteStore:
                 return
             for _, data in rows:
                 yield data
-            start = rows[-1][0] + 1
+            start = self._place(rows[-1][0]) + 1
+
+    def _place(self, seq: object) -> int:
+        """Returns the place of a row; a damaged schema can make it anything.
+
+        Raises:
+            IntegrityError: It is no place.
+        """
+        if isinstance(seq, int):
+            return seq
+        raise IntegrityError("a row has no place", where=str(self._path), found=repr(seq)[:80])
 
     def _query(self, sql: str, parameters: Sequence[str | int] = ()) -> list[tuple[Any, ...]]:
         """Returns all rows of a statement, read in one short transaction."""

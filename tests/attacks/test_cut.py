@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.inspecting import status
-from fairtrial.engine.session import register_protocol
+from fairtrial.engine.inspecting import replay_ledger, status
+from fairtrial.engine.session import register_protocol, result_of
+from fairtrial.ledger.opening import open_store
 
 from .conftest import Case, Verify, place_of, write_trial
 
@@ -76,3 +79,38 @@ def test_ledger_begun_anew_is_another_one(case: Case, agreed: Agreed, tmp_path: 
     anew = folder / case.ledger.name
     register_protocol(anew, write_trial(folder), actor="ada")
     assert "forked" == agreed(Case(anew, case.receipt), case.receipt)
+
+
+def test_next_act_sets_torn_bytes_aside_on_record(lines: Case, agreed: Agreed) -> None:
+    """No repair by hand: whoever writes next quarantines the bytes, and an entry says so."""
+    whole = lines.entries()
+    left = whole[-1][:100]
+    lines.ledger.write_bytes(b"".join(data + b"\n" for data in whole[:-1]) + left)
+    assert "torn" == agreed(lines)
+    result_of(lines.ledger, None, actor="ada")
+    report = replay_ledger(lines.ledger)
+    assert ("intact", 1) == (report.record, report.recoveries)
+    recovered = json.loads(lines.entries()[len(whole) - 1])["event"]
+    assert {
+        "kind": "recover/1",
+        "experiment": "",
+        "position": 0,
+        "number": 1,
+        "offset": sum(len(data) + 1 for data in whole[:-1]),
+        "length": len(left),
+        "sha256": hashlib.sha256(left).hexdigest(),
+    } == recovered
+    (file,) = lines.ledger.with_name("ledger.jsonl.d").glob("quarantine/*")
+    assert left == file.read_bytes()
+
+
+def test_quarantined_bytes_are_put_on_record_once(lines: Case) -> None:
+    """An opening that was killed after it had set bytes aside is made good by the next."""
+    whole = lines.entries()
+    lines.ledger.write_bytes(b"".join(data + b"\n" for data in whole[:-1]) + b'{"v":')
+    store = open_store(lines.ledger)
+    assert store.recover(lines.ledger.with_name("ledger.jsonl.d") / "quarantine") is not None
+    store.close()
+    for _ in range(2):
+        result_of(lines.ledger, None, actor="ada")
+        assert 1 == replay_ledger(lines.ledger).recoveries
