@@ -40,8 +40,10 @@ __all__ = (
     "Test",
     "discordance_counts",
     "guards_of",
+    "is_anytime",
     "look_tests",
     "margin_on",
+    "needs_discordance",
     "nominal",
     "reached_fraction",
     "share_of",
@@ -114,6 +116,8 @@ def nominal(
         spend_all: nothing comes after this look, so it spends what is left.
     """
     looks, sides = protocol.looks, protocol.analysis.sides
+    if is_anytime(protocol):
+        return Nominal(test.alpha, None)
     if looks.boundary is not None:
         z = looks.boundary[number - 1]
         return Nominal(2.0 * normal_sf(z), z)
@@ -170,7 +174,7 @@ def look_tests(
         reasons = guard_findings(
             clusters=end,
             df=df if uses_t(protocol, test.endpoint) else None,
-            discordant_clusters=end if discordance_counts(test.endpoint) else None,
+            discordant_clusters=end if needs_discordance(protocol, test.endpoint) else None,
             nominal_p=boundary.p,
             guards=guards_of(protocol),
         )
@@ -232,7 +236,19 @@ def reached_fraction(
 
 def uses_t(protocol: Protocol, endpoint: Endpoint) -> bool:
     """Returns whether the degrees of freedom matter: not for Tango's z on single units."""
+    if is_anytime(protocol):
+        return False
     return protocol.units.cluster is not None or endpoint.type != "binary"
+
+
+def is_anytime(protocol: Protocol) -> bool:
+    """Returns whether the limits hold at every look, so that there is one after each cluster."""
+    return protocol.looks.kind == "anytime"
+
+
+def needs_discordance(protocol: Protocol, endpoint: Endpoint) -> bool:
+    """Returns whether the guard of discordant clusters applies."""
+    return discordance_counts(endpoint) and not is_anytime(protocol)
 
 
 def _role(protocol: Protocol, endpoint: Endpoint) -> Literal["primary", "harm", "saving"] | None:

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from fairtrial.analysis.anytime import deciding_sequence
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.grouping import FloatArray, IntArray, exact_sum, group
 from fairtrial.analysis.labelled import auc_of, deciding_auc, deciding_precision, precision_of
@@ -27,7 +28,7 @@ from fairtrial.analysis.values import Estimand, Family, Undetermined
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
 from .arrays import logged
-from .boundaries import NOMINAL_P_MIN
+from .boundaries import NOMINAL_P_MIN, is_anytime
 from .frames import Completion, Pairs
 
 __all__ = ("BY_LABEL", "Limits", "Numbers", "ScaleName", "control_mean", "estimate", "scales_of")
@@ -133,6 +134,8 @@ def estimate(
         nothing_varies = counted.clusters > 1 and endpoint.type not in BY_LABEL
         return replace(counted, zero_variance=nothing_varies, undetermined=reason)
     numbers = _hull(counted, found, null)
+    if _by_sequence(protocol, endpoint):
+        numbers = replace(numbers, p_value=None, df=None, t_critical=None)
     return numbers if reachable else _without_limits(numbers)
 
 
@@ -157,6 +160,16 @@ def _decide(
             nominal_p=nominal_p,
             null=null,
         )
+    if _by_sequence(protocol, endpoint):
+        method = protocol.looks.method
+        assert method in ("betting", "empirical_bernstein"), "check_supported refuses others"
+        return deciding_sequence(
+            completion.differences,
+            pairs.clusters,
+            method=method,
+            bounds=endpoint.bounds or (0.0, 1.0),
+            alpha=nominal_p,
+        )
     return deciding_interval(
         completion.differences,
         pairs.clusters,
@@ -166,6 +179,10 @@ def _decide(
         singletons=protocol.units.cluster is None,
         null=null,
     )
+
+
+def _by_sequence(protocol: Protocol, endpoint: Endpoint) -> bool:
+    return is_anytime(protocol) and endpoint.type in ("binary", "bounded")
 
 
 def _by_label(counted: Numbers, pairs: Pairs, endpoint: Endpoint) -> Numbers:

@@ -25,8 +25,8 @@ from fairtrial.ledger.events import LookPlan, LookTest
 from fairtrial.ledger.protocol import Protocol
 
 from .arrays import clusters_of_population
-from .boundaries import look_tests, tests_of
-from .plan import Plan, look_cuts
+from .boundaries import is_anytime, look_tests, tests_of
+from .plan import LookCut, Plan, cluster_cuts, look_cuts
 from .power_values import (
     EndpointPower,
     Finding,
@@ -60,7 +60,7 @@ def look_table(protocol: Protocol, plan: Plan, units: Units) -> tuple[LookPlan, 
         ProtocolError: Two looks end with the same cluster, or the explicit boundary spends more
             than alpha.
     """
-    cuts = look_cuts(plan, protocol.looks.at, file=protocol.id)
+    cuts = _cuts(protocol, plan)
     tables = [look_tests(protocol, plan, units, test, cuts) for test in tests_of(protocol)]
     _check_boundary(protocol, tables)
     return tuple(
@@ -72,6 +72,13 @@ def look_table(protocol: Protocol, plan: Plan, units: Units) -> tuple[LookPlan, 
         )
         for index, cut in enumerate(cuts)
     )
+
+
+def _cuts(protocol: Protocol, plan: Plan) -> list[LookCut]:
+    """Returns where looks end: as planned, or after each cluster where anyone may look."""
+    if is_anytime(protocol):
+        return cluster_cuts(plan, protocol.looks.min_clusters or 1)
+    return look_cuts(plan, protocol.looks.at, file=protocol.id)
 
 
 def power_findings(
@@ -229,6 +236,12 @@ def _warnings(
                 )
 
 
+def _shares(protocol: Protocol, looks: Sequence[LookPlan]) -> tuple[float, ...]:
+    if is_anytime(protocol):
+        return tuple(look.clusters / looks[-1].clusters for look in looks)
+    return protocol.looks.at
+
+
 def _look_facts(protocol: Protocol, looks: Sequence[LookPlan]) -> tuple[LookFacts, ...]:
     return tuple(
         LookFacts(
@@ -241,6 +254,6 @@ def _look_facts(protocol: Protocol, looks: Sequence[LookPlan]) -> tuple[LookFact
             eligible=all(test.eligible for test in look.tests),
         )
         for number, (planned, look) in enumerate(
-            zip(protocol.looks.at, looks, strict=True), start=1
+            zip(_shares(protocol, looks), looks, strict=True), start=1
         )
     )

@@ -34,6 +34,7 @@ __all__ = (
     "Plan",
     "Slot",
     "build_plan",
+    "cluster_cuts",
     "look_cuts",
     "parse_plan",
     "plan_lines",
@@ -167,6 +168,18 @@ def look_cuts(plan: Plan, at: Sequence[float], *, file: str = "protocol") -> lis
         cuts.append(LookCut(slots, count, units))
     _check_distinct(cuts, at, file)
     return cuts
+
+
+def cluster_cuts(plan: Plan, first: int) -> list[LookCut]:
+    """Returns a cut after each cluster from number `first` on; the last cluster always has one."""
+    ends = _cluster_ends(plan)
+    begin = min(max(first, 1), len(ends))
+    return [LookCut(*_cut(ends, count)) for count in range(begin, len(ends) + 1)]
+
+
+def _cut(ends: list[tuple[int, int]], count: int) -> tuple[int, int, int]:
+    slots, units = ends[count - 1]
+    return slots, count, units
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -26,7 +26,14 @@ from fairtrial.ledger.events import Blob, LookTest
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
 from .arrays import cluster_sizes_in_order
-from .boundaries import BY_CLUSTER, Test, discordance_counts, guards_of, margin_on
+from .boundaries import (
+    BY_CLUSTER,
+    Test,
+    guards_of,
+    is_anytime,
+    margin_on,
+    needs_discordance,
+)
 from .plan import Plan
 from .units import Units
 
@@ -161,12 +168,14 @@ def assess(
         rule=rules_of(protocol)[0],
         margin=margin_on(test.endpoint, protocol.decision.margin or 0.0),
         target=protocol.power.target,
-        binary=test.endpoint.type == "binary",
-        discordance_guard=discordance_counts(test.endpoint),
+        binary=test.endpoint.type == "binary" and not is_anytime(protocol),
+        discordance_guard=needs_discordance(protocol, test.endpoint),
         guards=guards_of(protocol),
     )
     # Of an AUC or a precision no spread of a paired difference can be assumed.
-    assume = None if test.endpoint.type in BY_CLUSTER else _assumption(protocol)
+    # The formula is that of t, so it says nothing of a confidence sequence.
+    none = test.endpoint.type in BY_CLUSTER or is_anytime(protocol)
+    assume = None if none else _assumption(protocol)
     found = power_report(_effect(protocol, test.endpoint), look, assume)
     names = list(found.findings)
     if not last.eligible and "no_verdict_possible" not in names:

@@ -67,13 +67,23 @@ def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
 
 
 def _looks(p: Protocol) -> Iterator[_Unsupported]:
-    if p.looks.kind != "planned":
-        yield "looks.kind", p.looks.kind, "planned"
-    if p.looks.futility is not None and p.decision.rule[0] not in (
-        "superiority",
-        "non_inferiority",
-    ):
+    if p.looks.kind == "anytime":
+        yield from _anytime(p)
+    one_null = p.decision.rule in (("superiority",), ("non_inferiority",))
+    if p.looks.futility is not None and not one_null:
         yield "looks.futility", p.decision.rule[0], "superiority or non_inferiority"
+
+
+def _anytime(p: Protocol) -> Iterator[_Unsupported]:
+    if p.looks.method not in ("betting", "empirical_bernstein"):
+        yield "looks.method", str(p.looks.method), "betting or empirical_bernstein"
+    if p.analysis.estimand != "cluster_weighted":
+        yield "analysis.estimand", p.analysis.estimand, "cluster_weighted with looks at any time"
+    if p.decision.saving is not None:
+        yield "decision.saving", p.decision.saving.endpoint, "no saving with looks at any time"
+    for endpoint in p.endpoints:
+        if endpoint.role != "secondary" and endpoint.type not in ("binary", "bounded"):
+            yield f"endpoints.{endpoint.name}.type", endpoint.type, "binary or bounded"
 
 
 def _margins(p: Protocol) -> Iterator[_Unsupported]:

@@ -36,9 +36,9 @@ from .boundaries import (
     NOMINAL_P_MIN,
     Nominal,
     Test,
-    discordance_counts,
     guards_of,
     margin_on,
+    needs_discordance,
     nominal,
     uses_t,
 )
@@ -229,7 +229,7 @@ def _why_not(
         clusters=first.clusters,
         df=df,
         discordant_clusters=first.discordant_clusters
-        if discordance_counts(test.endpoint)
+        if needs_discordance(protocol, test.endpoint)
         else None,
         zero_variance=any(each.zero_variance for each in scales),
         nominal_p=boundary.p,

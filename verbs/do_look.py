@@ -48,7 +48,8 @@ def command(
     look, receipt = look_at(ledger, experiment, actor=actor, number=number, key=key)
     protocol = read_protocol(ledger, look.experiment)
     hidden = protocol.blinding.looks == "continue_or_stop"
-    planned = len(protocol.looks.at)
+    # Where anyone may look at any time, nobody planned how often.
+    planned = len(protocol.looks.at) or look.number + int(look.continues)
     points = frozenset(one.name for one in protocol.endpoints if in_points(one))
     asked = protocol.looks.futility is not None and not hidden
     notes = read_notes(ledger, look.experiment, look.number) if asked else []

@@ -86,6 +86,8 @@ def _endpoint_text(endpoint: LookEndpoint, points: bool) -> str:
         "favourable": "boundary CROSSED",
         "against": "boundary CROSSED, against the treatment",
     }[endpoint.crossed]
+    if endpoint.p_value is None:
+        return f"{text}   interval {limits}   {crossed}"
     return (
         f"{text}   interval {limits}   p {p_value(endpoint.p_value)},"
         f" needed {p_value(endpoint.nominal_p)}   {crossed}"

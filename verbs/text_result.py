@@ -44,6 +44,8 @@ _METHODS = {
     "cr2_t": "CR2-t",
     "cluster_means_t": "t on cluster means",
     "tango": "Tango",
+    "betting": "hedged betting, at any time",
+    "empirical_bernstein": "empirical Bernstein, at any time",
     "obuchowski_t": "Obuchowski t",
     "jackknife_t": "jackknife t",
     "tango_cluster_adjusted": "cluster-adjusted Tango",
@@ -285,6 +287,9 @@ def look_row_text(look: Detail, *, points: bool) -> str:
         why = ", ".join(look["why_not"]).replace("_", " ")
         return f"{head}   cannot decide ({why})"
     crossed = {"no": "not crossed", "favourable": "CROSSED", "against": "CROSSED, against"}
+    if look["p_value"] is None:
+        limits = interval(look["lower"], look["upper"], points=points)
+        return f"{head}   interval {limits}   {crossed[look['crossed']]}"
     return (
         f"{head}   p {p_value(look['p_value'])}, needed {p_value(look['nominal_p'])}"
         f"   {crossed[look['crossed']]}"
