@@ -1,0 +1,233 @@
+"""The verbs that anchor, and their exit codes: key, checkpoint, prove, witness, sign, …"""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import BETTER, Shell
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def keyed(shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
+    """A folder whose trial isn't registered yet, and a key of each use."""
+    for name, folder in (("FAIRTRIAL_KEYS", "keys"), ("FAIRTRIAL_STATE", "state")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+        shell.environment[name] = str(tmp_path / folder)
+    monkeypatch.delenv("FAIRTRIAL_KEY", raising=False)
+    shell.ok("key", "new", "lab")
+    shell.ok("key", "new", "ada", "--use", "person")
+    shell.ok("key", "new", "w1", "--use", "witness", "--signs-as", "witness.example/w1")
+    shell.recorded(BETTER, register=False)
+    return shell
+
+
+def require(shell: Shell, text: str) -> None:
+    """Lets the protocol require something."""
+    path = shell.folder / "protocol.yaml"
+    lines = [one for one in path.read_text().splitlines() if not one.startswith("require")]
+    path.write_text("\n".join([*lines, f"require: {text}", ""]))
+
+
+def vkey(shell: Shell, key: str | None = None) -> str:
+    """Returns the verifier key of the ledger, or of a witness or person."""
+    shown: dict[str, Any] = shell.ok("key", "show", "--ledger", "ledger.db", "--json").json
+    if key is None:
+        return str(shown["vkey"])
+    return next(str(one["vkey"]) for one in shown["keys"] if one["name"] == key)
+
+
+def test_keys_are_made_and_shown_without_their_secret(keyed: Shell) -> None:
+    """A key has its file for its owner alone; what is printed doesn't hold the seed."""
+    keys = sorted((keyed.folder / "keys").glob("*.key"))
+    assert ["ada.key", "lab.key", "w1.key"] == [path.name for path in keys]
+    said = keyed.ok("key", "show", "--json")
+    for path in keys:
+        assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+        assert json.loads(path.read_text())["seed"] not in said.out
+    assert ["person", "ledger", "witness"] == [one["use"] for one in said.json["keys"]]
+    assert 3 == keyed.ledger("key", "new", "lab").code
+    assert 2 == keyed.ledger("key", "new").code
+    assert 3 == keyed.ledger("key", "show", "nobody").code
+
+
+def test_whole_trial_under_a_key(keyed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one variable set each act is signed, and who has the key finds all of it anchored."""
+    require(keyed, "{anchor: checkpoint}")
+    refused = keyed.ledger("register")
+    assert 3 == refused.code
+    assert "ledger key new" in refused.err
+    assert not (keyed.folder / "ledger.db").exists()
+    monkeypatch.setenv("FAIRTRIAL_KEY", "lab")
+    registered = keyed.ok("register")
+    assert "on record as checkpoint" in registered.out
+    keyed.ok("run")
+    keyed.ok("result")
+    pinned = vkey(keyed)
+    alone = keyed.ledger("replay", "--require", "anchored")
+    assert 10 == alone.code
+    assert "self-signed" in alone.out
+    said = keyed.ok("replay", "--vkey", pinned, "--require", "anchored", "--json")
+    assert ("intact", "yes") == (said.json["record"], said.json["anchored"])
+    origin = pinned.partition("+")[0]
+    assert 0 == keyed.ledger("replay", "--origin", origin).code
+    assert 13 == keyed.ledger("replay", "--origin", "other.example/x").code
+    assert 13 == keyed.ledger("replay", "--vkey", vkey(keyed, "ada")).code
+    assert 10 == keyed.ledger("replay", "--vkey", pinned, "--require", "witnessed").code
+
+
+def test_checkpoint_from_elsewhere(keyed: Shell) -> None:
+    """A checkpoint that was mailed away anchors what it covers, and shows a cut."""
+    keyed.ok("register")
+    refused = keyed.ledger("checkpoint")
+    assert 3 == refused.code
+    done = keyed.ok("checkpoint", "--key", "lab", "--json").json
+    kept = keyed.folder / "mail.note"
+    kept.write_bytes(Path(done["note"]).read_bytes())
+    said = keyed.ok("replay", "--checkpoint", "mail.note", "--require", "anchored")
+    assert "checkpoint in mail.note" in said.out
+    assert 10 == keyed.ledger("replay", "--checkpoint", done["note"], "--require", "anchored").code
+    kept.write_bytes(b"no note")
+    assert 3 == keyed.ledger("replay", "--checkpoint", "mail.note").code
+
+
+def test_proof_of_an_entry(keyed: Shell) -> None:
+    """Exit codes tell what holds, what is unvouched, what is broken and what is another's."""
+    keyed.ok("register")
+    assert 3 == keyed.ledger("prove", "1").code
+    keyed.ok("checkpoint", "--key", "lab")
+    keyed.ok("prove", "1")
+    path = keyed.folder / "entry-1.tlog-proof"
+    pinned = vkey(keyed)
+    (keyed.folder / "ledger.db").rename(keyed.folder / "elsewhere.db")
+    unvouched = keyed.ledger("verify-proof", path.name)
+    assert (10, True) == (unvouched.code, "UNVOUCHED" in unvouched.out)
+    holds = keyed.ok("verify-proof", path.name, "--vkey", pinned)
+    assert "PROOF: HOLDS" in holds.out
+    assert "register/1" in holds.out
+    assert "holds" == keyed.ok("verify-proof", path.name, "--vkey", pinned, "--json").json["record"]
+    assert 13 == keyed.ledger("verify-proof", path.name, "--vkey", vkey_of_another()).code
+    lines = path.read_text().split("\n")
+    lines[3] = "A" * 43 + "="
+    path.write_text("\n".join(lines))
+    broken = keyed.ledger("verify-proof", path.name, "--vkey", pinned)
+    assert 12 == broken.code
+    assert "register/1" not in broken.out
+
+
+def vkey_of_another() -> str:
+    """Returns a verifier key that signed nothing here."""
+    from fairtrial.ledger.checkpoint import SigningKey
+    from fairtrial.ledger.note import format_vkey
+
+    return format_vkey(SigningKey(b"s" * 32).verifier("other.example/x"))
+
+
+def test_proof_of_growth(keyed: Shell) -> None:
+    """From a receipt that someone kept, a proof leads to the newest head."""
+    keyed.ok("register")
+    receipt = keyed.ok("status", "--json").json["receipt"]
+    (keyed.folder / "receipt.txt").write_text(receipt + "\n")
+    keyed.ok("run", "--key", "lab")
+    keyed.ok("checkpoint", "--key", "lab")
+    assert 2 == keyed.ledger("prove").code
+    keyed.ok("prove", "--consistency", "receipt.txt", "--output", "growth.proof")
+    pinned = ("--vkey", vkey(keyed))
+    said = keyed.ok("verify-proof", "growth.proof", *pinned, "--against", "receipt.txt")
+    assert "the first 3 entries are unchanged" in said.out
+    assert 3 == keyed.ledger("verify-proof", "growth.proof", *pinned).code
+    other = receipt.partition("#")[0] + "#" + "A" * 43 + "="
+    assert 12 == keyed.ledger("verify-proof", "growth.proof", *pinned, "--against", other).code
+    assert 3 == keyed.ledger("prove", "--consistency", other).code
+
+
+def test_two_departments_by_files(keyed: Shell) -> None:
+    """One signs, the other cosigns what grew, the first embeds, and anyone with the policy sees."""
+    keyed.ok("register", "--key", "lab")
+    note = keyed.ok("checkpoint", "--key", "lab", "--json").json["note"]
+    log = ("--key", "w1", "--log", vkey(keyed))
+    assert 2 == keyed.ledger("witness", "cosign", *log).code
+    assert 3 == keyed.ledger("witness", "cosign", note, "--key", "w1").code
+    assert 3 == keyed.ledger("witness", "cosign", note, "--key", "lab", *log[2:]).code
+    keyed.ok("witness", "cosign", note, *log, "--output", "first.note")
+    keyed.ok("run", "--key", "lab")
+    keyed.ok("result", "--key", "lab")
+    note = keyed.ok("checkpoint", "--key", "lab", "--json").json["note"]
+    jumped = keyed.ledger("witness", "cosign", note, *log)
+    assert 3 == jumped.code
+    assert "cosigned 3 entries last" in jumped.err
+    keyed.ok("prove", "--consistency", "first.note", "--output", "growth.proof")
+    keyed.ok("witness", "cosign", note, *log, "--proof", "growth.proof", "--output", "second.note")
+    policy = keyed.folder / "policy.txt"
+    policy.write_text(f"witness a {vkey(keyed, 'w1')}\nquorum a\n")
+    required = ("replay", "--policy", "policy.txt", "--require", "witnessed")
+    assert 10 == keyed.ledger(*required).code
+    assert 0 == keyed.ledger(*required, "--checkpoint", "second.note").code
+    keyed.ok("checkpoint", "--note", "second.note")
+    assert 0 == keyed.ledger(*required).code
+
+
+def test_witness_serves_until_it_is_interrupted(keyed: Shell) -> None:
+    """`witness serve` cosigns over HTTP for `witness ask`, and Ctrl-C ends it."""
+    keyed.ok("register", "--key", "lab")
+    witness = ("witness", "serve", "--key", "w1", "--log", vkey(keyed), "--port", "0")
+    server = keyed.start(*witness)
+    try:
+        assert server.stderr is not None
+        address = server.stderr.readline().split(" ")[3].removesuffix("/add-checkpoint;")
+        policy = keyed.folder / "policy.txt"
+        policy.write_text(f"witness a {vkey(keyed, 'w1')} {address}\nquorum a\n")
+        done = keyed.ok("witness", "ask", "--key", "lab", "--policy", "policy.txt", "--json")
+        assert "— witness.example/w1 " in Path(done.json["note"]).read_text()
+        keyed.ok("replay", "--policy", "policy.txt", "--require", "witnessed")
+        server.send_signal(signal.SIGINT)
+        assert 130 == server.wait(timeout=30)
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_signatures_that_a_protocol_wants(keyed: Shell) -> None:
+    """A run waits for its approval, a verdict for its review; a gate is passed by what counts."""
+    require(
+        keyed,
+        "{signatures: [{meaning: approved, role: statistician, before: run},"
+        " {meaning: reviewed, role: owner, before: result_counts}]}",
+    )
+    keyed.ok("register")
+    waits = keyed.ledger("run")
+    assert 3 == waits.code
+    assert "ledger sign 2 --meaning approved --role statistician" in waits.err
+    person = ("--name", "Ada Example", "--key", "ada")
+    assert 3 == keyed.ledger("sign", "9", "--meaning", "approved", "--role", "x", *person).code
+    keyed.ok("sign", "2", "--meaning", "approved", "--role", "statistician", *person)
+    keyed.ok("run")
+    said = keyed.ledger("result", "--gate=adopt")
+    assert (6, True) == (said.code, "doesn't count yet" in said.out)
+    closed = keyed.ledger("result", "--json").json
+    assert False is closed["counts"]
+    seq = keyed.ok("status", "--json").json["head"]["size"] - 1
+    keyed.ok("sign", str(seq), "--meaning", "reviewed", "--role", "owner", *person)
+    keyed.ok("result", "--gate=adopt")
+    assert "counts" not in keyed.ok("result", "--json").json
+    assert "intact" == keyed.ok("replay", "--json").json["record"]
+
+
+def test_rotation(keyed: Shell) -> None:
+    """A new key takes over on record; the old one signs no head after it."""
+    keyed.ok("register", "--key", "lab")
+    first = vkey(keyed)
+    keyed.ok("key", "new", "next")
+    assert 2 == keyed.ledger("key", "rotate", "--key", "lab").code
+    keyed.ok("key", "rotate", "--key", "lab", "--to", "next")
+    assert first != vkey(keyed)
+    assert 3 == keyed.ledger("checkpoint", "--key", "lab").code
+    keyed.ok("checkpoint", "--key", "next")
+    keyed.ok("replay", "--vkey", first, "--require", "anchored")
