@@ -1,4 +1,4 @@
-"""The verbs that anchor, and their exit codes: key, checkpoint, prove, witness, sign, …"""
+"""The verbs that anchor and their exit codes: key, checkpoint, prove, verify-proof, witness, sign."""
 
 from __future__ import annotations
 
