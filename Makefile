@@ -1,5 +1,6 @@
 # The commands of a working copy. They need python3 (3.11 to 3.14), git and make, and nothing else.
 #
+#   make torture kills a writer 10,000 times, fails each system call of an append; minutes; strace
 #   make demo    the worked example on real data, in fairtrial-demo/
 #   make test    every test, in as many processes as there are cores
 #                (make test ARGS="-n 0 tests/ledger -k merkle": some, in one process)
@@ -20,10 +21,14 @@ RUNTIME := $(VENV)/.stamp-runtime
 TOOLS := $(VENV)/.stamp-tools
 PACKAGES := analysis engine examples ledger schemas verbs cli.py py.typed
 
-.PHONY: test demo check clean lock
+.PHONY: test torture demo check clean lock
 
 test: $(TOOLS)
 	@PATH="$(abspath $(BIN)):$$PATH" pytest -n auto --dist worksteal $(ARGS)
+
+torture: $(RUNTIME)
+	@$(BIN)/python -P benchmarks/torture.py kills $(ARGS)
+	@$(BIN)/python -P benchmarks/torture.py faults
 
 demo: $(RUNTIME)
 	@$(BIN)/ledger demo $(ARGS)

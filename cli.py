@@ -188,8 +188,12 @@ def _report_usage(error: click.ClickException, words: list[str]) -> int:
 
 
 def _report(error: Exception, words: list[str]) -> int:
-    from fairtrial.ledger.errors import LedgerError, ProtocolError
+    from fairtrial.ledger.errors import LedgerError, ProtocolError, StoreError
 
+    if isinstance(error, OSError):
+        # A disk or a folder that fails is no bug, wherever it was met.
+        where, found = str(error.filename or ""), error.strerror or str(error)
+        error = StoreError("the system refused", where=where, found=found, todo="see to the disk")
     if not isinstance(error, LedgerError):
         return _report_unexpected(error, words)
     name = next(c.__name__ for c in type(error).__mro__ if c.__name__ in EXIT_CODES)
