@@ -1,4 +1,4 @@
-"""The verbs that anchor and their exit codes: key, checkpoint, prove, verify-proof, witness, sign."""
+"""The verbs that anchor, prove and sign, and their exit codes."""
 
 from __future__ import annotations
 

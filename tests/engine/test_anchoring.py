@@ -11,10 +11,11 @@ import pytest
 
 from fairtrial.engine.anchor_setup import anchor_setup
 from fairtrial.engine.anchoring import embed_note, seal, write_checkpoint
+from fairtrial.engine.concluding import result
 from fairtrial.engine.freezing import freeze
 from fairtrial.engine.key_events import rotate_key
 from fairtrial.engine.keys import load_key
-from fairtrial.engine.session import register_protocol, run
+from fairtrial.engine.session import register_protocol, result_of, run
 from fairtrial.engine.vouching import Pins, read_pins
 from fairtrial.engine.witness_server import WitnessServer
 from fairtrial.engine.witnessing import Witness, with_lines
@@ -133,6 +134,22 @@ def test_run_waits_for_its_anchor(trial: AnchorTrial) -> None:
         assert sealed.event is not None
         assert seal(opened, setup, opened.experiment(None)) is None
     trial.finish(key="lab")
+
+
+def test_anchor_that_a_crash_cut_off_is_made_up_for(trial: AnchorTrial) -> None:
+    """Asking for the result again, with the key, anchors it; without the key it is just shown."""
+    trial.register(REQUIRED, key="lab")
+    run(trial.ledger, None, actor=ACTOR, key="lab")
+    with trial.open() as opened:
+        opened.after_look = None
+        result(opened, opened.experiment(None))
+    size = len(trial.events())
+    result_of(trial.ledger, None, actor=ACTOR)
+    assert size == len(trial.events())
+    for _ in range(2):
+        result_of(trial.ledger, None, actor=ACTOR, key="lab")
+        assert size + 1 == len(trial.events())
+    assert (size, size) == (trial.anchors()[-1][0], trial.anchors()[-1][1].basis.size)
 
 
 def test_key_without_requirement_signs_and_embeds_nothing(trial: AnchorTrial) -> None:
