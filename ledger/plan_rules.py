@@ -94,7 +94,7 @@ def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
             todo="put the blobs folder back beside the ledger",
         )
     names = [arm.name for arm in event.arms]
-    require(len(set(names)) == len(names) > 0, "arms have names of their own", where=known.name)
+    require(len(set(names)) == len(names), "arms have names of their own", where=known.name)
     require(
         len(plan.arms) == event.slot_count > 0,
         "the plan has as many lines as slots",

@@ -101,6 +101,24 @@ BEFORE_THE_RUN = (
         lambda b: b.opened().draft("adopt"),
     ),
     Pair(
+        "another tool with the same events is another tool",
+        lambda b: b.opened().draft("adopt", tool="t 1", schemas=digest("1")),
+        "already writes here",
+        lambda b: b.opened().draft("adopt", tool="t 2", schemas=digest("1")),
+    ),
+    Pair(
+        "the same tool with other events is another tool",
+        lambda b: b.opened().draft("adopt", tool="t 1", schemas=digest("1")),
+        "already writes here",
+        lambda b: b.opened().draft("adopt", tool="t 1", schemas=digest("2")),
+    ),
+    Pair(
+        "what adopt is compared with is the newest tool",
+        lambda b: b.opened().do("adopt").draft("adopt"),
+        "already writes here",
+        lambda b: b.opened().do("adopt").draft("adopt", tool="t 1", schemas=digest("1")),
+    ),
+    Pair(
         "adopt isn't for a closed ledger",
         lambda b: b.opened().do("close").draft("adopt"),
         "the ledger is closed",
@@ -439,6 +457,19 @@ def test_numbers_follow_without_gap(kind: str) -> None:
     bench.do(kind, number=expected)
 
 
+def test_freeze_puts_the_plan_in_force() -> None:
+    """After a freeze the state knows what was frozen and how much of it there is."""
+    design = make_design(3)
+    known = Bench().frozen(design).known()
+    assert (3, 3, 6) == (known.unit_count, known.cluster_count, len(known.slots or ()))
+    assert (design.blob, blob("units"), blob("files")) == (
+        known.plan_blob,
+        known.units_blob,
+        known.files_blob,
+    )
+    assert (design.arms, design.rules, design.looks) == (known.arms, known.rules, known.looks)
+
+
 def test_amendment_puts_protocol_rules_and_looks_in_force() -> None:
     """After an amendment its sections, rules and looks are the ones that count."""
     bench = Bench().frozen()
@@ -456,3 +487,11 @@ def test_money_that_is_amended_counts_at_once() -> None:
     raised = make_rules(usd_nanousd=3 * RESERVE)
     bench.append(bench.amendment("budget", "operational", rules=raised)).do("attempt", position=2)
     assert bench.known().budget_moved
+
+
+def test_budget_is_moved_only_by_amending_it_after_the_first_attempt() -> None:
+    """Other amendments, and one of the budget before anything was tried, move nothing."""
+    bench = Bench().frozen()
+    bench.append(bench.amendment("budget", "operational")).do("start").tried(1, "interrupted")
+    bench.append(bench.amendment("about", "text"))
+    assert not bench.known().budget_moved
