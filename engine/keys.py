@@ -125,7 +125,7 @@ def _make_private(folder: Path) -> None:
         create_folder(folder.parent)
         folder.mkdir(mode=0o700)
         sync_folder(folder.parent)
-    _check_private(folder, 0o700)
+    _check_private(folder, folder.lstat(), 0o700)
 
 
 def load_key(name: str, use: KeyUse, *, environment: Mapping[str, str]) -> Key:
@@ -179,11 +179,15 @@ def _path(name: str, environment: Mapping[str, str]) -> Path:
 
 
 def _read(path: Path) -> Key:
-    _check_private(path.parent, 0o700)
-    _check_private(path, 0o600)
-    # Opened without following a link: what was checked is what is read.
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    _check_private(path.parent, path.parent.lstat(), 0o700)
     try:
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise _open_to_others(path, "a regular file", found) from error
+    try:
+        # The file that is read is the one that is checked.
+        _check_private(path, os.fstat(fd), 0o600)
         data = os.read(fd, _FILE_BYTES_MAX)
     finally:
         os.close(fd)
@@ -198,13 +202,12 @@ def _read(path: Path) -> Key:
     return Key(path.stem, content.use, content.signs_as, signer)
 
 
-def _check_private(path: Path, mode: int) -> None:
+def _check_private(path: Path, status: os.stat_result, mode: int) -> None:
     """Refuses what others could read or replace; nothing to check where there are no modes.
 
     Raises:
         RefusedError: It is a link, belongs to someone else, or has wider permissions.
     """
-    status = path.lstat()
     is_folder = mode == 0o700
     if not (stat.S_ISDIR if is_folder else stat.S_ISREG)(status.st_mode):
         raise _open_to_others(path, "a folder" if is_folder else "a regular file", "another thing")

@@ -177,8 +177,10 @@ class Vouching:
         try:
             data = self._reader.blobs.get(event.note)
             token = None if event.token is None else self._reader.blobs.get(event.token)
-        except LedgerError:
-            # The level `files` says which blob is missing, or `redact` that it was erased.
+        except LedgerError as error:
+            # Whether it was erased on record is for the level `files` to say.
+            where = f"anchor at entry {seq}"
+            yield _finding("anchors", "note_unreadable", seq, where, "its note", error.what)
             return
         try:
             head = parse_checkpoint(parse_note(data).text)

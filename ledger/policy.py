@@ -24,6 +24,8 @@ from .note import COSIGNATURE, ED25519, VerifierKey, parse_vkey
 __all__ = ("POLICY_BYTES_MAX", "Group", "Policy", "parse_policy")
 
 POLICY_BYTES_MAX = 1 << 20
+# Groups may nest, each in the one below it; the format asks for 32 at least.
+GROUPS_MAX = 256
 NO_QUORUM = "none"
 _COUNT = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 
@@ -86,6 +88,7 @@ class _Draft:
 
     def group(self, name: str, needed: str, *members: str) -> None:
         self._check_new(name)
+        _require(len(self.groups) < GROUPS_MAX, f"more than {GROUPS_MAX} groups")
         for member in members:
             self._check_known(member)
             _require(member not in self.members, f"{member} is a member already")

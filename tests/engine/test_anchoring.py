@@ -13,6 +13,7 @@ from fairtrial.engine.anchor_setup import anchor_setup
 from fairtrial.engine.anchoring import embed_note, seal, write_checkpoint
 from fairtrial.engine.concluding import result
 from fairtrial.engine.freezing import freeze
+from fairtrial.engine.inspecting import replay_ledger
 from fairtrial.engine.key_events import rotate_key
 from fairtrial.engine.keys import load_key
 from fairtrial.engine.session import register_protocol, result_of, run
@@ -440,6 +441,18 @@ def test_false_anchor_breaks_the_rules(trial: AnchorTrial, change: str) -> None:
     report = trial.replay()
     assert "corrupt" == report.record
     assert [("bad_signature", 3)] == [(one.code, one.seq) for one in report.findings]
+
+
+def test_anchor_without_its_note_is_told(concluded: AnchorTrial) -> None:
+    """A note that is gone leaves the anchor unchecked, and that is a finding even without files."""
+    seq, anchor = concluded.anchors()[1]
+    with concluded.open() as opened:
+        path = opened.blobs.path_of(anchor.note)
+    assert path is not None
+    path.unlink()
+    report = replay_ledger(concluded.ledger, with_files=False)
+    assert [("note_unreadable", seq)] == [(one.code, one.seq) for one in report.findings]
+    assert "failed" == report.levels["anchors"]
 
 
 def test_only_a_head_of_this_ledger_is_embedded(trial: AnchorTrial) -> None:

@@ -113,6 +113,15 @@ def test_the_same_key_under_another_name_is_a_duplicate() -> None:
         parse_policy(f"witness A {V[0]}\nwitness B {other}\ngroup G 2 A B\nquorum G\n".encode())
 
 
+def test_deep_nesting_has_a_limit() -> None:
+    """Groups in groups are taken up to a number that no evaluation stumbles over."""
+    lines = [f"witness w {V[0]}", "group g0 any w"]
+    lines += [f"group g{n} any g{n - 1}" for n in range(1, 256)]
+    assert parse_policy("\n".join([*lines, "quorum g255"]).encode()).is_met({W[0]})
+    with pytest.raises(RefusedError, match="256 groups"):
+        parse_policy("\n".join([*lines, "group g256 any g255", "quorum g256"]).encode())
+
+
 def test_thirty_two_of_each_fit() -> None:
     """The size that every implementation should take."""
     keys = [SigningKey(bytes([9, number]) * 16) for number in range(32)]
