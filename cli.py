@@ -24,11 +24,11 @@ __all__ = ("EXIT_CODES", "VERBS", "ledger", "main")
 VERBS: dict[str, dict[str, str]] = {
     "The working day": {
         "init": "Write a commented protocol, units and an agent to start from.",
-        "check": "Say whether a plan is sound, where its looks fall, what it can find.",
+        "check": "Say whether a plan is sound, where looks fall, what it can find.",
         "try": "Make one attempt on a pilot unit; nothing is recorded.",
         "register": "Put a protocol on record and freeze its units.",
         "freeze": "Fix units, run order and looks of a registered protocol.",
-        "run": "Run what is pending and take the looks; the same command resumes.",
+        "run": "Run what is pending, take due looks; the same command resumes.",
         "status": "Show what is settled, what it has cost and what comes next.",
         "look": "Show a look (planned interim analysis); take it when it is due.",
         "result": "Show the verdict; end the experiment when that is due.",
@@ -56,7 +56,7 @@ VERBS: dict[str, dict[str, str]] = {
     },
     "The neighbours": {
         "import": "Take over a whole ledger from another file.",
-        "export": "Copy a ledger into another file; .jsonl or .db picks the store.",
+        "export": "Copy a ledger into .jsonl or .db, or bundle it for an auditor.",
         "schema": "Print the JSON Schema of a kind of event.",
         "key": "Make a key, show keys, give a ledger a new one.",
     },

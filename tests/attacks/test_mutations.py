@@ -37,7 +37,7 @@ def check_never_intact(case: Case, agreed: Agreed, what: str) -> None:
 def test_any_changed_byte_of_lines_is_found(lines: Case, agreed: Agreed) -> None:
     """JSON Lines hold nothing that no entry covers: every byte counts."""
     honest = lines.ledger.read_bytes()
-    for draw in draws(150):
+    for draw in draws(100):
         position, change = draw.randrange(len(honest)), draw.randrange(1, 256)
         forged = bytearray(honest)
         forged[position] ^= change
@@ -53,7 +53,7 @@ def test_any_changed_byte_of_a_database_is_found_or_covers_nothing(
     """A database has bytes that no entry covers; where one changes, the entries are the same."""
     honest, entries = database.ledger.read_bytes(), database.entries()
     found = 0
-    for draw in draws(200):
+    for draw in draws(150):
         position, change = draw.randrange(len(honest)), draw.randrange(1, 256)
         forged = bytearray(honest)
         forged[position] ^= change
