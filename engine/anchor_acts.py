@@ -43,6 +43,9 @@ __all__ = (
     "verify_proof",
 )
 
+# What a protocol can require beyond a checkpoint, the strongest first.
+_STRONGER: tuple[Level, ...] = ("timestamp", "witness")
+
 
 class Checkpointed(NamedTuple):
     """A signed head beside the ledger, the event that embeds it, if any, and the receipt."""
@@ -108,10 +111,12 @@ def checkpoint_ledger(
 
 def _wanted(trial: Trial) -> Level:
     """Returns the highest level that an experiment of the ledger requires, at least checkpoint."""
-    levels: tuple[Level, ...] = ("checkpoint", "witness", "timestamp")
     known = trial.log.state.experiments.values()
     wanted = [trial.protocol(one).require.anchor for one in known]
-    return max((one for one in levels if one in wanted), key=levels.index, default="checkpoint")
+    for level in _STRONGER:
+        if level in wanted:
+            return level
+    return "checkpoint"
 
 
 def request_stamp(ledger: Path, note: Path | None, target: Path) -> Path:

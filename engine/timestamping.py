@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from datetime import UTC
 from hashlib import sha256
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairtrial.ledger.errors import RefusedError
@@ -42,11 +43,7 @@ class Stamp(NamedTuple):
 
 def is_available() -> bool:
     """Returns whether the extra is installed."""
-    try:
-        import rfc3161_client  # noqa: F401  # only whether it is there
-    except ImportError:
-        return False
-    return True
+    return find_spec("rfc3161_client") is not None
 
 
 def _require_extra() -> None:

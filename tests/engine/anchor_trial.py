@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +107,7 @@ class AnchorTrial:
         return replay_ledger(self.ledger, checkpoints=checkpoints, pins=pins, against=against)
 
     @contextmanager
-    def open(self) -> Iterator[Trial]:
+    def open(self) -> Generator[Trial]:
         """Opens the ledger for writing."""
         with open_trial(self.ledger, actor=ACTOR) as trial:
             yield trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -216,7 +216,7 @@ def test_of_rival_heads_one_is_cosigned(witness: Witness) -> None:
 
 
 @contextmanager
-def serve(witness: Witness) -> Iterator[WitnessServer]:
+def serve(witness: Witness) -> Generator[WitnessServer]:
     """Serves a witness at a free port of the loopback address."""
     server = WitnessServer(witness, host="127.0.0.1", port=0, clock=lambda: TIME)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
