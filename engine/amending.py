@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fairtrial.ledger.errors import RefusedError
 
+from .anchoring import seal, setup_for
 from .protocol_edit import set_fields
 from .protocol_file import check_supported, parse_protocol
 from .registering import Loaded, amend
@@ -32,6 +33,7 @@ def amend_fields(
     actor: str,
     reason: str,
     changes: Sequence[tuple[str, str]],
+    key: str | None = None,
 ) -> Receipted:
     """Sets fields of the protocol file and puts the change on record.
 
@@ -41,6 +43,7 @@ def amend_fields(
         actor: Who amends, as claimed.
         reason: Why.
         changes: Field paths with their new values.
+        key: The name of the key that signs; None: the one in FAIRTRIAL_KEY, if any.
 
     Raises:
         ProtocolError: A path leads nowhere, or the changed protocol isn't acceptable.
@@ -59,8 +62,10 @@ def amend_fields(
         new = set_fields(old, changes, name=path.name)
         protocol = parse_protocol(new, name=path.name, media="yaml")
         check_supported(protocol, name=path.name)
+        setup = setup_for(trial, known, key)
         event = amend(trial, known, Loaded(path, new, "yaml", protocol), reason=reason)
         _replace(path, new)
+        seal(trial, setup, known)
         return Receipted(event, trial.keep_receipt("amend"))
 
 

@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -31,7 +32,7 @@ from fairtrial.ledger.policy import Policy
 from fairtrial.ledger.proofs import consistency_spans, span_roots
 from fairtrial.ledger.state import Experiment, State
 
-from .anchor_setup import AnchorSetup
+from .anchor_setup import AnchorSetup, anchor_setup
 from .heads import sign_head
 from .key_events import origin_of, take_key
 from .timestamping import check_stamp, fetch_stamp
@@ -46,6 +47,7 @@ __all__ = (
     "notes_folder",
     "open_own_note",
     "seal",
+    "setup_for",
     "witness_note",
     "write_checkpoint",
 )
@@ -195,6 +197,22 @@ def _is_witnessed(note: bytes, policy: Policy | None) -> bool:
     except RefusedError:
         return False
     return policy.is_met({one.key for one in signed})
+
+
+def setup_for(trial: Trial, known: Experiment, key: str | None) -> AnchorSetup:
+    """Returns what can be anchored with, checked to be enough; looks are anchored as they come.
+
+    Raises:
+        RefusedError: The protocol requires an anchor that can't be made here.
+    """
+    setup = anchor_setup(key, os.environ)
+    setup.check(trial.protocol(known).require.anchor, known.name)
+
+    def after_look(looked: Experiment) -> None:
+        seal(trial, setup, looked)
+
+    trial.after_look = after_look
+    return setup
 
 
 def seal(trial: Trial, setup: AnchorSetup, known: Experiment | None) -> Sealed | None:

@@ -32,8 +32,8 @@ from fairtrial.ledger.events import (
 from fairtrial.ledger.protocol import nano_usd
 from fairtrial.ledger.state import Experiment, due_look
 
-from .anchor_setup import AnchorSetup, anchor_setup
-from .anchoring import Sealed, seal
+from .anchor_setup import anchor_setup
+from .anchoring import Sealed, seal, setup_for
 from .checking import Checked, check_plan
 from .concluding import Conclusion, look, result
 from .freezing import Design, design_of, freeze
@@ -154,22 +154,6 @@ def _check_before_record(loaded: Loaded, power_report: bytes | None) -> None:
         )
 
 
-def _setup_for(trial: Trial, known: Experiment, key: str | None) -> AnchorSetup:
-    """Returns what can be anchored with, checked to be enough; looks are anchored as they come.
-
-    Raises:
-        RefusedError: The protocol requires an anchor that can't be made here.
-    """
-    setup = anchor_setup(key, os.environ)
-    setup.check(trial.protocol(known).require.anchor, known.name)
-
-    def after_look(looked: Experiment) -> None:
-        seal(trial, setup, looked)
-
-    trial.after_look = after_look
-    return setup
-
-
 def _anchor_again(trial: Trial, known: Experiment, key: str | None) -> None:
     """Anchors a result whose required anchor was cut off by a crash, when a key is named."""
     if trial.protocol(known).require.anchor != "none":
@@ -199,7 +183,7 @@ def freeze_experiment(
     """
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
-        setup = _setup_for(trial, known, key)
+        setup = setup_for(trial, known, key)
         event, design = freeze(trial, known, power_report=power_report)
         sealed = seal(trial, setup, known)
         registered = trial.log.find(known.name, "register")
@@ -242,7 +226,7 @@ def run(
     """
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
-        setup = _setup_for(trial, known, key)
+        setup = setup_for(trial, known, key)
         check_run_allowed(trial.log.state, known)
         report = run_experiment(
             trial, known, concurrency=concurrency, sink=sink, settings=settings or {}
@@ -268,7 +252,7 @@ def look_at(
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
         if due_look(known) is not None:
-            _setup_for(trial, known, key)
+            setup_for(trial, known, key)
         event = look(trial, known, number)
         return event, trial.keep_receipt("look")
 
@@ -292,14 +276,20 @@ def result_of(
         if known.result is not None:
             _anchor_again(trial, known, key)
             return result(trial, known), trial.keep_receipt("result")
-        setup = _setup_for(trial, known, key)
+        setup = setup_for(trial, known, key)
         concluded = result(trial, known, stop=stop, reason=reason)
         seal(trial, setup, known)
         return concluded, trial.keep_receipt("result")
 
 
 def amend_protocol(
-    ledger: Path, name: str | None, *, actor: str, reason: str, protocol: Path | None = None
+    ledger: Path,
+    name: str | None,
+    *,
+    actor: str,
+    reason: str,
+    protocol: Path | None = None,
+    key: str | None = None,
 ) -> Receipted:
     """Puts a changed protocol file on record.
 
@@ -309,6 +299,7 @@ def amend_protocol(
         actor: Who amends, as claimed.
         reason: Why.
         protocol: The changed file; None: the one at the recorded place.
+        key: The name of the key that signs; None: the one in FAIRTRIAL_KEY, if any.
 
     Raises:
         RefusedError: Nothing changed, or what changed is fixed.
@@ -316,7 +307,9 @@ def amend_protocol(
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
         loaded = load_protocol(protocol or protocol_path(trial, known))
+        setup = setup_for(trial, known, key)
         event = amend(trial, known, loaded, reason=reason)
+        seal(trial, setup, known)
         return Receipted(event, trial.keep_receipt("amend"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .acts import print_act
-from .options import experiment_argument, reason_option, verb, writing_options
+from .options import experiment_argument, key_option, reason_option, verb, writing_options
 from .output import Output
 
 __all__ = ("command",)
@@ -41,6 +41,7 @@ def _changes(
     "--protocol", type=click.Path(path_type=Path), help="The changed file; default: where it was."
 )
 @reason_option
+@key_option
 @writing_options
 def command(
     out: Output,
@@ -50,6 +51,7 @@ def command(
     changes: tuple[tuple[str, str], ...],
     protocol: Path | None,
     reason: str,
+    key: str | None,
 ) -> None:
     """Puts a change of the protocol on record: the edited file, or what --set says.
 
@@ -64,9 +66,13 @@ def command(
     if changes and protocol is not None:
         raise click.UsageError("--set edits the file itself; it doesn't go with --protocol")
     if changes:
-        done = amend_fields(ledger, experiment, actor=actor, reason=reason, changes=changes)
+        done = amend_fields(
+            ledger, experiment, actor=actor, reason=reason, changes=changes, key=key
+        )
     else:
-        done = amend_protocol(ledger, experiment, actor=actor, reason=reason, protocol=protocol)
+        done = amend_protocol(
+            ledger, experiment, actor=actor, reason=reason, protocol=protocol, key=key
+        )
     event = done.event
     assert isinstance(event, Amend), "amending appends an amend"
     meaning = {

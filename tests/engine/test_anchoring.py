@@ -16,19 +16,20 @@ from fairtrial.engine.freezing import freeze
 from fairtrial.engine.inspecting import replay_ledger
 from fairtrial.engine.key_events import rotate_key
 from fairtrial.engine.keys import load_key
-from fairtrial.engine.session import register_protocol, result_of, run
+from fairtrial.engine.registering import amend, load_protocol
+from fairtrial.engine.session import amend_protocol, register_protocol, result_of, run
 from fairtrial.engine.vouching import Pins, read_pins
 from fairtrial.engine.witness_server import WitnessServer
 from fairtrial.engine.witnessing import Witness, with_lines
 from fairtrial.ledger.checkpoint import Checkpoint, SigningKey, open_checkpoint, sign_checkpoint
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
-from fairtrial.ledger.events import Anchor, Freeze, Head, Key, Look, Open, Register, Result
+from fairtrial.ledger.events import Amend, Anchor, Freeze, Head, Key, Look, Open, Register, Result
 from fairtrial.ledger.merkle import leaf_hash
 from fairtrial.ledger.note import format_vkey, parse_lines, parse_note, parse_vkey
 from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.proofs import ConsistencyProof, format_consistency
 
-from .anchor_trial import ACTOR, AnchorTrial, make_trial
+from .anchor_trial import ACTOR, PROTOCOL, AnchorTrial, make_trial
 
 pytestmark = pytest.mark.slow
 REQUIRED = "{anchor: checkpoint}"
@@ -134,6 +135,22 @@ def test_run_waits_for_its_anchor(trial: AnchorTrial) -> None:
         assert sealed is not None
         assert sealed.event is not None
         assert seal(opened, setup, opened.experiment(None)) is None
+    trial.finish(key="lab")
+
+
+def test_amendment_is_anchored_before_the_run_goes_on(trial: AnchorTrial) -> None:
+    """What changes the protocol is covered like the freeze: by key at once, else the run waits."""
+    trial.register(REQUIRED, key="lab")
+    path = trial.write(REQUIRED, PROTOCOL.replace("solves more", "solves many more"))
+    with pytest.raises(RefusedError, match="wants a checkpoint"):
+        amend_protocol(trial.ledger, None, actor=ACTOR, reason="a word", protocol=path)
+    with trial.open() as opened:
+        amend(opened, opened.experiment(None), load_protocol(path), reason="a word")
+    with pytest.raises(TransitionError, match="amendment"):
+        run(trial.ledger, None, actor=ACTOR, key="lab")
+    path = trial.write(REQUIRED, PROTOCOL.replace("solves more", "solves the most"))
+    amend_protocol(trial.ledger, None, actor=ACTOR, reason="a word", protocol=path, key="lab")
+    assert [Amend, Anchor] == [type(event) for event in trial.events()[-2:]]
     trial.finish(key="lab")
 
 
