@@ -182,6 +182,21 @@ def _after(text: str | None) -> str:
     return f"  {text}" if text else ""
 
 
+def _anchor(event: Event) -> str:
+    size = event["basis"]["size"]
+    return f"{event['level']} over {count(size)} entries, root {event['basis']['root'][:16]}…"
+
+
+def _key(event: Event) -> str:
+    after = "the first key" if event["previous"] is None else f"after {clip(event['previous'], 60)}"
+    return f"{clip(event['vkey'], 60)}, {after}"
+
+
+def _sign(event: Event) -> str:
+    subject = event["subject"]["seq"]
+    return f"entry {count(subject)} {event['meaning']} by {event['signer']}, {event['role']}"
+
+
 _SUMMARIES = {
     "open": _open,
     "register": _register,
@@ -199,6 +214,9 @@ _SUMMARIES = {
     "withdraw": _reason,
     "refuse": _refuse,
     "recover": _recover,
+    "anchor": _anchor,
+    "key": _key,
+    "sign": _sign,
 }
 
 

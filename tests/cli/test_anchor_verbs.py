@@ -211,6 +211,8 @@ def test_signatures_that_a_protocol_wants(keyed: Shell) -> None:
     keyed.ok("run")
     said = keyed.ledger("result", "--gate=adopt")
     assert (6, True) == (said.code, "doesn't count yet" in said.out)
+    signed = keyed.ok("log", "--kind", "sign").out
+    assert "entry 2 approved by Ada Example, statistician" in signed
     closed = keyed.ledger("result", "--json").json
     assert False is closed["counts"]
     seq = keyed.ok("status", "--json").json["head"]["size"] - 1
@@ -229,5 +231,7 @@ def test_rotation(keyed: Shell) -> None:
     keyed.ok("key", "rotate", "--key", "lab", "--to", "next")
     assert first != vkey(keyed)
     assert 3 == keyed.ledger("checkpoint", "--key", "lab").code
-    keyed.ok("checkpoint", "--key", "next")
+    keyed.ok("checkpoint", "--embed", "--key", "next")
+    assert f"after {first[:40]}" in keyed.ok("log", "--kind", "key").out
+    assert "checkpoint over 4 entries" in keyed.ok("log", "--kind", "anchor").out
     keyed.ok("replay", "--vkey", first, "--require", "anchored")
