@@ -33,7 +33,16 @@ from .trial import Trial
 from .units import Units, check_units, parse_pilot, parse_units
 from .verifying import check_registered, protocol_path, recorded_files
 
-__all__ = ("Design", "design_of", "freeze", "open_drivers", "read_units")
+__all__ = ("ArmTerms", "Design", "arm_terms", "design_of", "freeze", "open_drivers", "read_units")
+
+
+class ArmTerms(NamedTuple):
+    """Where an arm's outcomes come from, and on what terms it is asked."""
+
+    origin: Origin
+    metered: bool
+    reserve_nanousd: int
+    repeatable: bool
 
 
 class Design(NamedTuple):
@@ -189,16 +198,22 @@ def _freeze_event(trial: Trial, known: Experiment, design: Design, path: Path) -
 
 
 def _frozen_arm(trial: Trial, protocol: Protocol, name: str, driver: Driver) -> FrozenArm:
+    terms = arm_terms(protocol, name)
+    return FrozenArm(
+        name=name,
+        origin=terms.origin,
+        identity=trial.put_json(driver.identity()),
+        metered=terms.metered,
+        reserve_nanousd=terms.reserve_nanousd,
+        repeatable=terms.repeatable,
+    )
+
+
+def arm_terms(protocol: Protocol, name: str) -> ArmTerms:
+    """Returns what the protocol alone says of an arm's outcomes."""
     arm = protocol.arms[name]
     origin: Origin = "live" if is_live(arm) else "recorded"
     reserve, repeatable = 0.0, True
     if isinstance(arm.driver, (CommandDriver, PythonDriver)):
         reserve, repeatable = arm.driver.reserve_usd or 0.0, arm.driver.repeatable
-    return FrozenArm(
-        name=name,
-        origin=origin,
-        identity=trial.put_json(driver.identity()),
-        metered=origin == "live" and reserve > 0,
-        reserve_nanousd=nano_usd(reserve),
-        repeatable=repeatable,
-    )
+    return ArmTerms(origin, origin == "live" and reserve > 0, nano_usd(reserve), repeatable)

@@ -131,7 +131,7 @@ def replay_ledger(
     """
     # The numbers load numpy and scipy, which no other reading act needs.
     from . import vouching as v
-    from .concluding import recompute
+    from .recomputing import recompute
 
     claims = [_claim(text) for text in against]
     path = ledger.absolute()

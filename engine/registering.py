@@ -45,11 +45,12 @@ from .files import FileEntry, list_files, named_files
 from .git import git_file, uncommitted
 from .look_table import look_table
 from .protocol_file import check_supported, parse_protocol
-from .trial import Trial
+from .trial import Reader, Trial
 
 __all__ = (
     "Loaded",
     "amend",
+    "amended_looks",
     "load_protocol",
     "media_of",
     "register",
@@ -266,7 +267,7 @@ def amend(trial: Trial, known: Experiment, loaded: Loaded, *, reason: str) -> Am
         sections=section_digests(loaded.protocol),
         fields=tuple(change.field for change in changes),
         rules=rules_of(loaded.protocol) if known.freeze_seq is not None else None,
-        looks=_amended_looks(trial, known, loaded.protocol, [c.section for c in changes]),
+        looks=amended_looks(trial, known, loaded.protocol, [c.section for c in changes]),
         outcomes=known.settled,
         looks_taken=len(known.taken),
         class_=_class_of([change.section for change in changes]),
@@ -291,8 +292,8 @@ def _class_of(sections: Sequence[str]) -> Literal["operational", "text", "analys
     return "analysis" if rest else "operational" if "budget" in sections else "text"
 
 
-def _amended_looks(
-    trial: Trial, known: Experiment, protocol: Protocol, sections: Sequence[str]
+def amended_looks(
+    trial: Reader, known: Experiment, protocol: Protocol, sections: Sequence[str]
 ) -> tuple[LookPlan, ...] | None:
     """Returns the amended look table, looks taken unchanged; None when it can't differ."""
     if known.freeze_seq is None or set(sections) <= {"about", "budget"}:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from .events import Anchor, Key, Look, Open, Result, Sign
+from .events import Amend, Anchor, Freeze, Key, Look, Open, Register, Result, Sign
 from .state import Experiment
 
 __all__ = (
@@ -59,11 +59,14 @@ class Claim(NamedTuple):
 
 
 class NumbersCase(NamedTuple):
-    """A look or result to recompute: the event and the experiment as it was just before it."""
+    """An event to compute again, and the experiment as it was just before it.
+
+    `known` is None before a register.
+    """
 
     seq: int
-    event: Look | Result
-    known: Experiment
+    event: Register | Freeze | Amend | Look | Result
+    known: Experiment | None
 
 
 class SignedCase(NamedTuple):

@@ -29,7 +29,18 @@ from .canonical import decode_event, event_id
 from .claims import SELF_SIGNED, judge, outside
 from .entry import FIRST_PREV, Entry, parse_entry
 from .errors import LedgerError
-from .events import Anchor, Event, Key, Look, Open, Result, Sign
+from .events import (
+    Amend,
+    Anchor,
+    Event,
+    Freeze,
+    Key,
+    Look,
+    Open,
+    Register,
+    Result,
+    Sign,
+)
 from .findings import (
     LEVELS,
     Claim,
@@ -122,7 +133,7 @@ def replay(
         sizes: Sizes of further heads that `vouch` may return.
         vouch: Checks the ledger's signatures, and returns the heads that are vouched for; it is
             given the ledger's id. None: signatures aren't checked.
-        numbers: Recomputes looks and results; None skips that level.
+        numbers: Computes again what registers, freezes, looks and results say; None skips that.
         files: Compares files and blobs with their digests; None skips that level.
 
     Raises:
@@ -248,8 +259,8 @@ def _fold(walk: _Walk, seq: int, entry: Entry) -> None:
 
 def _apply(walk: _Walk, seq: int, entry: Entry, event: Event) -> None:
     known = walk.state.experiments.get(event.experiment)
-    if isinstance(event, (Look, Result)) and known is not None:
-        walk.cases.append(NumbersCase(seq, event, _snapshot(known)))
+    if isinstance(event, (Register, Freeze, Amend, Look, Result)):
+        walk.cases.append(NumbersCase(seq, event, _snapshot(known) if known else None))
     try:
         walk.state = apply(walk.state, entry, event, plan_of=walk.plan_of)
     except LedgerError as error:
@@ -360,7 +371,9 @@ def _report(walk: _Walk, claims: Sequence[Claim]) -> ReplayReport:
         },
         findings=tuple(walk.findings),
         more_findings=walk.dropped,
-        recomputed=0 if "numbers" in walk.skipped else len(walk.cases),
+        recomputed=0
+        if "numbers" in walk.skipped
+        else sum(isinstance(case.event, (Look, Result)) for case in walk.cases),
         time_steps_back=tuple(walk.steps_back[:20]),
         recoveries=walk.recoveries,
         vouched={} if word else judged.covered,

@@ -1,0 +1,209 @@
+"""Computes again what a ledger says, for replay: meaning, plan, looks, results and their long form.
+
+Leaves the walk to `ledger.replay` and every number to the functions that the writer called too.
+
+Rules:
+- A register or amend must hold the meaning of its protocol's bytes; a freeze the plan, rules, arms
+  and look table that follow from protocol and units. Anything else contradicts itself: a rule.
+- Looks and results are computed from the prefix that they name, and compared field by field, the
+  long form too, since that is what people are shown.
+- Floats agree within the tolerances below, everything else exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from fairtrial.ledger.errors import LedgerError, StoreError
+from fairtrial.ledger.events import Amend, Freeze, Look, Redact, Register
+from fairtrial.ledger.findings import Finding, Level, NumbersCase
+from fairtrial.ledger.protocol import Protocol, decode_resolved, encode_resolved, section_digests
+from fairtrial.ledger.state import Experiment
+
+from .concluding import conclude_event, look_event
+from .freezing import arm_terms
+from .look_table import look_table
+from .plan import build_plan, parse_plan, plan_lines
+from .protocol_file import parse_protocol
+from .registering import amended_looks, rules_of
+from .trial import Reader
+
+__all__ = ("ABSOLUTE_TOLERANCE", "RELATIVE_TOLERANCE", "recompute")
+
+# Numbers of another numpy or another processor agree with the recorded ones within these.
+RELATIVE_TOLERANCE = 1e-9
+ABSOLUTE_TOLERANCE = 1e-12
+
+
+def recompute(reader: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]:
+    """Yields how what is computed again differs from what is on record."""
+    for case in cases:
+        try:
+            yield from _check(reader, case)
+        except (LedgerError, ValueError) as error:
+            yield Finding(
+                level="numbers",
+                code=_why_not(reader, error),
+                seq=case.seq,
+                where=f"entry {case.seq}",
+                expected="what this entry says",
+                found=str(error),
+            )
+
+
+def _why_not(reader: Reader, error: LedgerError | ValueError) -> str:
+    """Returns the code of a failed recomputation: a blob is erased or missing, or numbers are."""
+    if not isinstance(error, StoreError):
+        return "not_recomputable"
+    erased = {event.blob.blake3 for _, event in reader.read() if isinstance(event, Redact)}
+    return "blob_erased" if Path(error.where).name in erased else "blob_unreadable"
+
+
+def _check(reader: Reader, case: NumbersCase) -> Iterator[Finding]:
+    event, known = case.event, case.known
+    if isinstance(event, Register):
+        yield from _meaning(reader, case.seq, event, event.media)
+        return
+    assert known is not None, "only a register comes before its experiment"
+    if isinstance(event, Amend):
+        yield from _meaning(reader, case.seq, event, known.media)
+        yield from _amendment(reader, case.seq, event, known)
+    elif isinstance(event, Freeze):
+        yield from _plan(reader, case.seq, event, known)
+    elif isinstance(event, Look):
+        again = look_event(reader, known, event.number, event.basis)
+        yield from _differences(case.seq, again, event, level="numbers")
+    else:
+        recorded = reader.get_json(event.detail)
+        note = recorded.get("stop_note") if isinstance(recorded, dict) else None
+        again_too = conclude_event(
+            reader, known, event.basis, event.stopped_by, note if isinstance(note, str) else None
+        )
+        same_detail = msgspec.structs.replace(again_too.event, detail=event.detail)
+        yield from _differences(case.seq, same_detail, event, level="numbers")
+        long_form = msgspec.json.decode(again_too.detail)
+        yield from _differences(case.seq, long_form, recorded, level="numbers", path="detail")
+
+
+def _meaning(reader: Reader, seq: int, event: Register | Amend, media: str) -> Iterator[Finding]:
+    """Compares resolved form and digests with what the protocol's own bytes say."""
+    toml = media == "toml"
+    data = reader.blobs.get(event.protocol)
+    protocol = parse_protocol(data, name="protocol", media="toml" if toml else "yaml")
+    resolved = reader.blobs.get(event.resolved).decode()
+    said = encode_resolved(protocol).decode()
+    yield from _differences(seq, said, resolved, level="rules", path="resolved")
+    digests = section_digests(protocol)
+    yield from _differences(seq, digests, event.sections, level="rules", path="sections")
+
+
+def _amendment(reader: Reader, seq: int, event: Amend, known: Experiment) -> Iterator[Finding]:
+    protocol = decode_resolved(reader.blobs.get(event.resolved))
+    rules = rules_of(protocol) if known.freeze_seq is not None else None
+    yield from _differences(seq, rules, event.rules, level="rules", path="rules")
+    changed = [
+        name
+        for name in known.sections.keys() | event.sections.keys()
+        if known.sections.get(name) != event.sections.get(name)
+    ]
+    looks = amended_looks(reader, known, protocol, changed)
+    yield from _differences(seq, looks, event.looks, level="rules", path="looks")
+
+
+def _plan(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterator[Finding]:
+    """Compares a freeze with what follows from protocol and units."""
+    protocol = reader.protocol(known)
+    frozen = msgspec.structs.replace(known, units_blob=event.units)
+    units = reader.units(frozen)
+    repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
+    plan = build_plan(units.ids, units.clusters, repeats, seed=protocol.design.seed)
+    recorded = reader.blobs.get(event.plan)
+    if plan_lines(plan) != recorded:
+        first = _first_slot(plan_lines(plan), recorded)
+        yield _finding(seq, "rules", "plan", *first)
+        return
+    for path, expected, found in (
+        ("unit_count", len(units.ids), event.unit_count),
+        ("cluster_count", plan.cluster_count, event.cluster_count),
+        ("slot_count", plan.slot_count, event.slot_count),
+        ("rules", rules_of(protocol), event.rules),
+        ("looks", look_table(protocol, plan, units), event.looks),
+        ("arms", _terms(protocol), _frozen_terms(event)),
+    ):
+        yield from _differences(seq, expected, found, level="rules", path=path)
+
+
+def _first_slot(expected: bytes, found: bytes) -> tuple[str, str]:
+    """Returns the first line in which two plans differ."""
+    parse_plan(found)
+    lines = zip(expected.splitlines(), found.splitlines(), strict=False)
+    for one, other in lines:
+        if one != other:
+            return one.decode(), other.decode()
+    return f"{len(expected.splitlines())} slots", f"{len(found.splitlines())} slots"
+
+
+def _terms(protocol: Protocol) -> dict[str, object]:
+    return {name: tuple(arm_terms(protocol, name)) for name in protocol.arms}
+
+
+def _frozen_terms(event: Freeze) -> dict[str, object]:
+    return {
+        arm.name: (arm.origin, arm.metered, arm.reserve_nanousd, arm.repeatable)
+        for arm in event.arms
+    }
+
+
+def _finding(seq: int, level: Level, path: str, expected: str, found: str) -> Finding:
+    return Finding(
+        level=level,
+        code="number_differs" if level == "numbers" else "contradiction",
+        seq=seq,
+        where=f"entry {seq} {path}".rstrip(),
+        expected=expected,
+        found=found,
+    )
+
+
+def _differences(
+    seq: int, expected: object, found: object, *, level: Level, path: str = ""
+) -> Iterator[Finding]:
+    """Yields the leaves in which two values differ."""
+    old, new = _members(expected), _members(found)
+    if old is None or new is None:
+        if not _same(expected, found):
+            yield _finding(seq, level, path, _shown(expected, found), _shown(found, expected))
+        return
+    for key in sorted(old.keys() | new.keys()):
+        inner = f"{path}.{key}" if path else key
+        yield from _differences(seq, old.get(key), new.get(key), level=level, path=inner)
+
+
+def _members(value: object) -> dict[str, object] | None:
+    """Returns the members of a container by name or index, None for anything else."""
+    if isinstance(value, msgspec.Struct):
+        return {name: getattr(value, name) for name in value.__struct_fields__}
+    if isinstance(value, dict):
+        return {str(key): item for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return {str(index): item for index, item in enumerate(value)}
+    return None
+
+
+def _shown(value: object, other: object) -> str:
+    """Returns a value for a finding; of two long texts the part in which they part."""
+    if not isinstance(value, str) or not isinstance(other, str) or len(value) < 200:
+        return repr(value)
+    pairs = zip(value, other, strict=False)
+    place = next((i for i, (one, two) in enumerate(pairs) if one != two), 0)
+    return f"…{value[max(0, place - 40) : place + 120]}…"
+
+
+def _same(expected: object, found: object) -> bool:
+    if isinstance(expected, float) and isinstance(found, float):
+        return math.isclose(expected, found, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
+    return type(expected) is type(found) and expected == found
