@@ -33,6 +33,7 @@ SHIPPED = (
     "engine/*.py",
     "analysis/*.py",
     "schemas/__init__.py",
+    "schemas/*.json",
     "verbs/*.py",
 )
 
@@ -60,16 +61,16 @@ def wheel(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_wheel_holds_the_package_and_nothing_else(tmp_path: Path) -> None:
-    """Modules, schemas, demo data, licences: no test, no document, no stray file."""
-    with zipfile.ZipFile(wheel(tmp_path)) as archive:
-        shipped = [name for name in archive.namelist() if ".dist-info/" not in name]
-        licences = [name for name in archive.namelist() if ".dist-info/licenses/" in name]
+    """Modules, schemas, demo data, byte for byte, and licences: no test, no stray file."""
     expected = [path for pattern in SHIPPED for path in ROOT.glob(pattern)]
-    expected += ROOT.glob("schemas/*.json")
     expected += [ROOT / "examples/demo" / name for name in ("__init__.py", *FILES)]
-    names = sorted(f"fairtrial/{path.relative_to(ROOT).as_posix()}" for path in expected)
-    assert names == sorted(shipped)
-    assert 2 == len(licences)
+    with zipfile.ZipFile(wheel(tmp_path)) as archive:
+        names = archive.namelist()
+        shipped = {name: archive.read(name) for name in names if ".dist-info/" not in name}
+    assert 2 == len([name for name in names if ".dist-info/licenses/" in name])
+    wanted = {f"fairtrial/{path.relative_to(ROOT).as_posix()}": path for path in expected}
+    assert sorted(wanted) == sorted(shipped)
+    assert [] == [name for name, path in wanted.items() if path.read_bytes() != shipped[name]]
 
 
 def test_commands_are_two_names_of_one_program() -> None:
