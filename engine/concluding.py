@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 from fairtrial.ledger.canonical import blob_of
-from fairtrial.ledger.errors import RefusedError, TransitionError
+from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.events import Head, Look, Result
 from fairtrial.ledger.state import Experiment, due_look, is_final
 
@@ -129,7 +129,7 @@ def result(
     """
     found = trial.log.find(known.name, "result")
     if isinstance(found, Result):
-        return Conclusion(found, trial.blobs.get(found.detail))
+        return _on_record(trial, found)
     if stop and not (reason or "").strip():
         raise RefusedError("a stop by a person needs a reason", todo="--stop --reason TEXT")
     check_registered(trial, known, act="result")
@@ -141,6 +141,26 @@ def result(
     trial.blobs.put(conclusion.detail)
     trial.append(conclusion.event)
     return conclusion
+
+
+def _on_record(trial: Reader, event: Result) -> Conclusion:
+    """Returns a recorded result with its long form.
+
+    Raises:
+        IntegrityError: The long form says something else than the event.
+    """
+    detail = trial.blobs.get(event.detail)
+    shown = trial.get_json(event.detail)
+    said = (shown.get("verdict"), shown.get("reason")) if isinstance(shown, dict) else ()
+    if said != (event.verdict, event.reason):
+        raise IntegrityError(
+            "the long form of the result contradicts its event",
+            where=event.experiment,
+            expected=f"{event.verdict}: {event.reason}",
+            found=": ".join(map(str, said)),
+            todo="ledger replay names every difference",
+        )
+    return Conclusion(event, detail)
 
 
 def _stopped_by(known: Experiment, *, stop: bool) -> StoppedBy:

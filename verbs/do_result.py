@@ -82,7 +82,7 @@ def command(
     following = now.next if now.waiting else f"ledger replay --against {receipt}"
     out.end(detail, receipt=receipt, next_command=following)
     # A gate is passed by what counts.
-    return "gate_other" if gate and now.waiting else _ending(detail["verdict"], gate)
+    return "gate_other" if gate and now.waiting else _ending(concluded.event.verdict, gate)
 
 
 def _ending(verdict: str, gate: tuple[str, ...]) -> Ending:
