@@ -5,14 +5,16 @@ Leaves verdicts to `endings.py`, and tests shown beside to `result_detail.py`.
 Rules:
 - A test's numbers are those of the look that its comparison ended with, at that look's boundary.
 - A secondary endpoint is computed from the same data at the comparison's alpha; it never decides.
-- Bounds: the interval with every lost value against the treatment, and with every one for it,
-  whatever the missing rules say. Where a type has no extreme value and something was lost, there
-  are none.
+- Bounds: the hull of the registered interval, of those with every lost value against the treatment
+  and with every one for it, whatever the missing rules say, and of the steps between that
+  `tipping.py` walks. Where a type has no extreme value and something was lost, there are none.
+- A claim holds whatever was lost only where every step walked makes the same claim.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairtrial.ledger.protocol import Endpoint
@@ -20,21 +22,22 @@ from fairtrial.ledger.protocol import Endpoint
 from .arrays import pair_up
 from .boundaries import share_of
 from .endings import Ending
-from .estimates import Numbers, control_mean, estimate, scales_of
+from .estimates import Numbers, estimate, scales_of
 from .frames import Frame, Pairs
-from .readings import Reading, claim_on
+from .readings import Reading
 from .slot_values import extremes
+from .tipping import Tipping, tipping_point
 
 __all__ = ("Bounds", "Final", "finals")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """The interval under both extreme completions.
+    """The limits within which the interval lies, whatever was lost.
 
     Attributes:
         lower: the lower of both limits, None where there are none; `upper` likewise.
-        holds: the claim of a test would be the same under either; None for an endpoint that isn't
+        holds: every completion walked makes the claim of the test; None for an endpoint that isn't
             eligible or doesn't decide, for more than one scale, and without limits.
     """
 
@@ -52,7 +55,8 @@ class Final:
         pairs: behind the numbers.
         scales: numbers, one for each scale.
         nominal_p: two-sided p of the interval.
-        bounds: limits under both extreme completions, on the first scale.
+        bounds: limits whatever was lost, on the first scale.
+        tipping: how many lost outcomes change the claim; None where nothing can say.
         reading: the reading of a test; None for an endpoint that doesn't decide.
     """
 
@@ -61,6 +65,7 @@ class Final:
     scales: tuple[Numbers, ...]
     nominal_p: float
     bounds: Bounds
+    tipping: Tipping | None
     reading: Reading | None
 
     @property
@@ -101,26 +106,44 @@ def _final(frame: Frame, ending: Ending, endpoint: Endpoint, reading: Reading | 
         scales=scales,
         nominal_p=nominal_p,
         bounds=Bounds(lower=None, upper=None, holds=None),
+        tipping=None,
         reading=reading,
     )
-    return replace(final, bounds=_bounds(frame, ending, final))
+    return _with_bounds(frame, ending, final)
 
 
-def _bounds(frame: Frame, ending: Ending, final: Final) -> Bounds:
-    first, pairs = final.scales[0], final.pairs
+def _with_bounds(frame: Frame, ending: Ending, final: Final) -> Final:
+    first, pairs, reading = final.scales[0], final.pairs, final.reading
+    limits = [(first.lower, first.upper)]
+    tipping = None
     if any(pairs.lost.values()):
         if math.isnan(extremes(final.endpoint)[0]):
-            return final.bounds
+            return final
         pairs = pair_up(frame, ending.comparison, final.endpoint, last=ending.last, extreme=True)
-        first = estimate(
+        tipping = tipping_point(frame, reading, pairs) if reading is not None else None
+        ends = estimate(
             pairs, frame.protocol, final.endpoint, first.scale, nominal_p=final.nominal_p
         )
-    return Bounds(lower=first.lower, upper=first.upper, holds=_holds(frame, final, pairs, first))
+        # What has no interval as registered can still have bounds.
+        limits = [each for each in limits if each[0] is not None]
+        limits.append((ends.lower, ends.upper))
+        limits.extend((step.lower, step.upper) for step in (tipping.steps if tipping else ()))
+    lower, upper = _hull(limits)
+    holds = _holds(final, tipping) if lower is not None else None
+    return replace(final, bounds=Bounds(lower=lower, upper=upper, holds=holds), tipping=tipping)
 
 
-def _holds(frame: Frame, final: Final, pairs: Pairs, bounds: Numbers) -> bool | None:
+def _hull(limits: Sequence[tuple[float | None, float | None]]) -> tuple[float | None, float | None]:
+    """Returns the lowest and the highest limit; none where one of the intervals doesn't exist."""
+    lowers = [lower for lower, _ in limits if lower is not None]
+    uppers = [upper for _, upper in limits if upper is not None]
+    if len(lowers) < len(limits) or len(uppers) < len(limits):
+        return None, None
+    return min(lowers), max(uppers)
+
+
+def _holds(final: Final, tipping: Tipping | None) -> bool | None:
     reading = final.reading
-    if reading is None or not reading.eligible or bounds.lower is None or len(final.scales) > 1:
+    if reading is None or not reading.eligible or len(final.scales) > 1:
         return None
-    claim = claim_on(frame.protocol, reading.test, bounds, control_mean(pairs, frame.protocol))
-    return claim.verdict == reading.verdict.verdict
+    return tipping is None or not tipping.changes

@@ -28,7 +28,7 @@ from .frames import Frame
 from .interim import AfterStopping, after_stopping, futility_notes
 from .reasoning import reason_text
 from .result_body import ResultBody
-from .tipping import Step, Tipping, tipping_point
+from .tipping import Change, Step, Tipping
 from .wording import cluster_noun, in_points, plural, unit_noun
 
 __all__ = ("detail",)
@@ -140,7 +140,7 @@ def _endpoint(context: AnalysisContext, frame: Frame, ending: Ending, final: Fin
             "claim_holds": final.bounds.holds,
         },
         "after_stopping": _after_stopping(context, ending, final),
-        "tipping": _tipping(tipping_point(frame, ending, final)),
+        "tipping": _tipping(final.tipping),
         "units": {
             "planned": pairs.planned,
             "paired": int(pairs.units.size),
@@ -204,6 +204,10 @@ def _tipping(found: Tipping | None) -> Json | None:
         "lost": found.lost,
         "claim": found.claim,
         "changes_at": found.changes_at,
+        "changes": [
+            {name: getattr(change, name) for name in Change.__dataclass_fields__}
+            for change in found.changes
+        ],
         "steps": [
             {name: getattr(step, name) for name in Step.__dataclass_fields__}
             for step in found.steps

@@ -1,6 +1,7 @@
 """How many lost outcomes would have to go which way to change a claim. Pure.
 
-Leaves what is lost to `arrays.py`, and the claim of given limits to `readings.py`.
+Leaves what is lost to `arrays.py`, the bounds to `finals.py`, the claim of given limits to
+`readings.py`.
 
 Rules (PROTOCOL-V1, section 6):
 - Lost is an outcome that no rule gives a value: `exclude_pair`, `worst_case` and `refuse` alike.
@@ -8,30 +9,28 @@ Rules (PROTOCOL-V1, section 6):
   others at their best for it: k counts treatment's that fail and control's that succeed.
 - Step 0 is the best case and the last step the worst: the two completions of the bounds.
 - Many lost outcomes are walked in at most `STEPS_MAX` even steps, both ends among them.
+- Where the steps show another verdict than the claim, each run of them is a change of its own: a
+  claim that is inconclusive can change on either side.
 - A type without extreme values, or a claim on two scales, has no such table.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final as Constant
+from itertools import groupby
+from typing import Final
 
 from fairtrial.analysis.grouping import FloatArray
 from fairtrial.ledger.events import Verdict
 
-from .arrays import pair_up
-from .endings import Ending
 from .estimates import control_mean, estimate
-from .finals import Final
 from .frames import Completion, Frame, Pairs
-from .readings import claim_on
-from .slot_values import extremes
+from .readings import Reading, claim_on
 
-__all__ = ("STEPS_MAX", "Step", "Tipping", "tipping_point")
+__all__ = ("STEPS_MAX", "Change", "Step", "Tipping", "changes_of", "tipping_point")
 
-STEPS_MAX: Constant = 41
+STEPS_MAX: Final = 41
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +54,20 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """Neighbouring steps that all show one verdict, another one than the claim.
+
+    Attributes:
+        verdict: what they show.
+        at_least: fewest outcomes against the treatment among them; `at_most` the most.
+    """
+
+    verdict: Verdict
+    at_least: int
+    at_most: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Tipping:
     """The table of one test.
 
@@ -62,29 +75,49 @@ class Tipping:
         lost: outcomes that were lost.
         steps: from none against the treatment to all.
         claim: what the test shows as registered.
-        changes_at: fewest outcomes against the treatment with which the claim is another one, when
-            it is favourable; most with which it is, when it is against; None where none changes it.
+        changes: where the steps show another verdict, by rising count.
+        changes_at: the count nearest to the claim at which it is another one; None without changes.
     """
 
     lost: int
     steps: tuple[Step, ...]
     claim: Verdict
-    changes_at: int | None
+    changes: tuple[Change, ...]
+
+    @property
+    def changes_at(self) -> int | None:
+        """The inner end of a change: its last count when it begins at none, else its first."""
+        if not self.changes:
+            return None
+        change = self.changes[-1 if self.claim == "reject" else 0]
+        return change.at_least if change.at_least else change.at_most
 
 
-def tipping_point(frame: Frame, ending: Ending, final: Final) -> Tipping | None:
-    """Returns the table of a test; None where nothing was lost or there can be none."""
-    reading = final.reading
-    if reading is None or len(final.scales) > 1 or math.isnan(extremes(final.endpoint)[0]):
-        return None
-    pairs = pair_up(frame, ending.comparison, final.endpoint, last=ending.last, extreme=True)
-    if len(pairs.completions) < 2:
+def tipping_point(frame: Frame, reading: Reading, pairs: Pairs) -> Tipping | None:
+    """Returns the table of a test; None where nothing was lost or there can be none.
+
+    Args:
+        frame: plan and outcomes.
+        reading: the test, as registered.
+        pairs: the same pairs, with every lost value filled in both ways.
+    """
+    if len(reading.scales) > 1 or len(pairs.completions) < 2:
         return None
     lost = list(_lost(pairs))
     counts = sorted({round(len(lost) * part / (STEPS_MAX - 1)) for part in range(STEPS_MAX)})
-    steps = tuple(_step(frame, final, pairs, lost, count) for count in counts)
+    steps = tuple(_step(frame, reading, pairs, lost, count) for count in counts)
     claim = reading.verdict.verdict
-    return Tipping(lost=len(lost), steps=steps, claim=claim, changes_at=_changes_at(steps, claim))
+    return Tipping(lost=len(lost), steps=steps, claim=claim, changes=changes_of(steps, claim))
+
+
+def changes_of(steps: tuple[Step, ...], claim: Verdict) -> tuple[Change, ...]:
+    """Returns the runs of steps that show another verdict than the claim."""
+    runs = [(verdict, list(run)) for verdict, run in groupby(steps, key=lambda step: step.verdict)]
+    return tuple(
+        Change(verdict=verdict, at_least=run[0].against, at_most=run[-1].against)
+        for verdict, run in runs
+        if verdict != claim
+    )
 
 
 def _lost(pairs: Pairs) -> Iterator[tuple[int, bool]]:
@@ -98,7 +131,7 @@ def _lost(pairs: Pairs) -> Iterator[tuple[int, bool]]:
 
 
 def _step(
-    frame: Frame, final: Final, pairs: Pairs, lost: list[tuple[int, bool]], count: int
+    frame: Frame, reading: Reading, pairs: Pairs, lost: list[tuple[int, bool]], count: int
 ) -> Step:
     against, favour = pairs.completions
     control, treatment = favour.control.copy(), favour.treatment.copy()
@@ -110,11 +143,10 @@ def _step(
     numbers = estimate(
         completed,
         frame.protocol,
-        final.endpoint,
-        final.scales[0].scale,
-        nominal_p=final.nominal_p,
+        reading.test.endpoint,
+        reading.scales[0].scale,
+        nominal_p=reading.boundary.p,
     )
-    assert final.reading is not None
     mean = control_mean(completed, frame.protocol)
     return Step(
         against=count,
@@ -122,12 +154,5 @@ def _step(
         estimate=numbers.estimate,
         lower=numbers.lower,
         upper=numbers.upper,
-        verdict=claim_on(frame.protocol, final.reading.test, numbers, mean).verdict,
+        verdict=claim_on(frame.protocol, reading.test, numbers, mean).verdict,
     )
-
-
-def _changes_at(steps: tuple[Step, ...], claim: Verdict) -> int | None:
-    other = [step.against for step in steps if step.verdict != claim]
-    if not other:
-        return None
-    return max(other) if claim == "reject" else min(other)

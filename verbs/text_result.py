@@ -191,7 +191,7 @@ def endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[s
         yield f"a claim needs both {' and '.join(texts)}"
     yield from _tests(endpoint, control, treatment)
     if endpoint["units"]["excluded_count"] or sum(endpoint["units"]["lost"].values()):
-        yield f"whatever the lost outcomes were, {_bounds(endpoint)}"
+        yield f"from all lost outcomes for {treatment} to all against it, {_bounds(endpoint)}"
     yield from _tipping(endpoint.get("tipping"), treatment)
     yield from _after_stopping(endpoint)
     yield from (one for one in endpoint["warnings"] if one != "mcnemar ignores clusters")
@@ -213,16 +213,22 @@ def _tipping(tipping: Detail | None, treatment: str) -> Iterator[str]:
     """Yields how many lost outcomes would change the claim, and to what."""
     if tipping is None:
         return
-    lost, at = quantity(tipping["lost"], "lost outcome"), tipping["changes_at"]
-    if at is None:
+    lost = quantity(tipping["lost"], "lost outcome")
+    if not tipping["changes"]:
         yield f"tipping point: none; no way in which {lost} could end changes the claim"
-        return
-    other = next(step["verdict"] for step in tipping["steps"] if step["against"] == at)
-    more = "or fewer" if tipping["claim"] == "reject" else "or more"
-    yield (
-        f"tipping point: the claim would be {other} with {count(at)} {more} of {lost}"
-        f" against {treatment}"
-    )
+    for change in tipping["changes"]:
+        yield (
+            f"tipping point: the claim would be {change['verdict']} with"
+            f" {_how_many(change, tipping['lost'])} of {lost} against {treatment}"
+        )
+
+
+def _how_many(change: Detail, lost: int) -> str:
+    """Returns a range of counts in words."""
+    least, most = change["at_least"], change["at_most"]
+    if least == 0:
+        return "any number" if most == lost else f"{count(most)} or fewer"
+    return f"{count(least)} or more" if most == lost else f"{count(least)} to {count(most)}"
 
 
 def _limits(limits: Detail, endpoint: Detail) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +11,7 @@ import msgspec
 import pytest
 
 from fairtrial.engine.conclude import conclude, detail
+from fairtrial.engine.tipping import Step, Tipping, changes_of
 from fairtrial.ledger.events import Head
 
 LOSSES = (
@@ -92,3 +95,68 @@ def test_claim_changes_where_enough_go_against(bridge: Any) -> None:
     assert "adopt" not in words[at:]
     # At the change 14 pairs speak for the treatment and 3 + at against it, of 200.
     assert found["steps"][at]["estimate"] == pytest.approx((14 - 3 - at) / 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_and_claim_agree_with_all_completions(bridge: Any, seed: int) -> None:
+    """5 lost outcomes, filled in all 32 ways: steps, bounds and claim say what they give."""
+    chance = random.Random(seed)
+    places = [(f"u{c:03}-{u:03}", arm) for c in range(14) for u in range(2) for arm in "AB"]
+    values = {
+        place: int(chance.random() < (0.4 if place[1] == "A" else 0.7 + 0.03 * seed))
+        for place in places
+    }
+    lost = chance.sample(places, 5)
+
+    def endpoint(filled: dict[tuple[str, str], int]) -> Any:
+        def answers(unit: str, arm: str, replicate: int) -> Any:
+            value = filled.get((unit, arm))
+            return {"status": "error"} if value is None else bridge.outcome(value)
+
+        rules = LOSSES.format("exclude_pair")
+        return shown(bridge.trial(bridge.units(14, 2), answers, missing=rules).run())
+
+    found = endpoint({key: value for key, value in values.items() if key not in lost})
+    completed = {
+        ends: endpoint(values | dict(zip(lost, ends, strict=True)))
+        for ends in itertools.product((0, 1), repeat=5)
+    }
+    best = tuple(int(arm == "B") for _, arm in lost)
+    worst = tuple(1 - end for end in best)
+    steps = found["tipping"]["steps"]
+    estimates = [each["difference"] for each in completed.values()]
+    assert (max(estimates), min(estimates)) == (steps[0]["estimate"], steps[-1]["estimate"])
+    limits = {_limits(each) for each in completed.values()}
+    assert {(step["lower"], step["upper"]) for step in steps} <= limits
+    assert (steps[0]["lower"], steps[0]["upper"]) == _limits(completed[best])
+    assert (steps[-1]["lower"], steps[-1]["upper"]) == _limits(completed[worst])
+    within = [_limits(found), *((step["lower"], step["upper"]) for step in steps)]
+    lower, upper, holds = (found["bounds"][key] for key in ("lower", "upper", "claim_holds"))
+    assert (lower, upper) == (min(low for low, _ in within), max(high for _, high in within))
+    assert holds == (len({low > 0 for low, _ in within}) == 1)
+    assert holds == (not found["tipping"]["changes"])
+
+
+def _limits(endpoint: Any) -> tuple[float, float]:
+    return endpoint["interval"]["lower"], endpoint["interval"]["upper"]
+
+
+def test_open_claim_changes_with_few_against() -> None:
+    """A claim that is inconclusive changes with K or fewer, with K or more, or on both sides."""
+    words = ["adopt", "adopt", "inconclusive", "reject"]
+    steps = tuple(
+        Step(against=k, treatment_worst=k, estimate=0.0, lower=0.0, upper=0.0, verdict=word)
+        for k, word in enumerate(words)
+    )
+
+    def changes(claim: Any, some: tuple[Step, ...]) -> Any:
+        found = Tipping(lost=3, steps=some, claim=claim, changes=changes_of(some, claim))
+        return [(c.verdict, c.at_least, c.at_most) for c in found.changes], found.changes_at
+
+    both = [("adopt", 0, 1), ("reject", 3, 3)]
+    assert (both, 1) == changes("inconclusive", steps)
+    assert ([("reject", 3, 3)], 3) == changes("inconclusive", steps[2:])
+    assert ([("inconclusive", 2, 2), ("reject", 3, 3)], 2) == changes("adopt", steps)
+    assert ([("adopt", 0, 1), ("inconclusive", 2, 2)], 2) == changes("reject", steps)
+    assert ([], None) == changes("adopt", steps[:2])
