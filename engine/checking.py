@@ -4,8 +4,8 @@ Leaves each check to the module that knows the thing; writes nothing.
 
 Rules:
 - A fault of one part doesn't hide the faults of the others: all are reported together.
-- What keeps a run from beginning on this machine (an unset variable) is no fault of the plan: it is
-  listed apart.
+- What a freeze would refuse is a fault; what keeps only a run from beginning on this machine (an
+  unset variable) is listed apart.
 - The largest spend is every try at every slot at its full reservation.
 """
 
@@ -23,14 +23,14 @@ from fairtrial.ledger.errors import DriverError, LedgerError, Problem, ProtocolE
 from fairtrial.ledger.protocol import Protocol, is_live
 from fairtrial.ledger.sections import RecordedDriver
 
-from .drivers import open_driver
+from .drivers import Driver, open_driver
 from .files import list_files, named_files
 from .freezing import Design, design_of, read_units
 from .git import git_file, uncommitted
-from .registering import load_protocol
+from .registering import Loaded, load_protocol
 from .units import Units
 
-__all__ = ("Checked", "GitCheck", "Money", "PlanError", "check_plan")
+__all__ = ("Checked", "GitCheck", "Money", "PlanError", "check_loaded", "check_plan")
 
 Value = TypeVar("Value")
 
@@ -95,24 +95,40 @@ def check_plan(path: Path) -> Checked:
         ProtocolError: Something isn't acceptable; holds every problem found.
         RefusedError: The protocol can't be read.
     """
-    loaded = load_protocol(path)
-    protocol, folder = loaded.protocol, loaded.path.parent
+    return check_loaded(load_protocol(path))
+
+
+def check_loaded(loaded: Loaded, *, power_report: bytes | None = None) -> Checked:
+    """Returns what a protocol stands for.
+
+    Args:
+        loaded: The protocol file as read.
+        power_report: What `ledger power --json` printed, to lead over the formula.
+
+    Raises:
+        PlanError: A freeze would refuse it; holds every problem found.
+    """
+    path, protocol, folder = loaded.path, loaded.protocol, loaded.path.parent
     errors: list[LedgerError] = []
     _collect(errors, lambda: list_files(protocol, folder, file=path.name))
     # A file that isn't there is missed by everyone who opens it; once is enough.
-    design = None if errors else _collect(errors, lambda: design_of(protocol, folder))
+    design = (
+        None
+        if errors
+        else _collect(errors, lambda: design_of(protocol, folder, power_report=power_report))
+    )
     units = design.units if design else _collect_units(errors, protocol, folder)
     drivers = dict(_drivers(errors, protocol, folder, units)) if units is not None else {}
     if errors:
         raise PlanError(tuple(errors), file=path.name)
     assert design is not None, "a design that isn't there left an error"
     return Checked(
-        path=loaded.path,
+        path=path,
         design=design,
         drivers=drivers,
         existing=tuple(name for name, arm in protocol.arms.items() if not is_live(arm)),
         money=_money(design),
-        git=_git_check(protocol, loaded.path),
+        git=_git_check(protocol, path),
     )
 
 
@@ -139,7 +155,7 @@ def _collect_units(errors: list[LedgerError], protocol: Protocol, folder: Path) 
 def _drivers(
     errors: list[LedgerError], protocol: Protocol, folder: Path, units: Units
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields for each arm why a run couldn't begin here."""
+    """Yields for each arm why a run couldn't begin here, where a freeze can name its parts."""
     for name, arm in protocol.arms.items():
         spec = arm.driver
         if spec is None or (isinstance(spec, RecordedDriver) and not (folder / spec.file).exists()):
@@ -152,9 +168,24 @@ def _drivers(
             units=units.ids,
             repeats=arm.repeats,
         )
-        opened = _collect(errors, open_it)
-        if opened is not None:
-            yield name, opened.problems()
+        driver = _collect(errors, partial(_identified, open_it, name))
+        if driver is not None:
+            yield name, driver.problems()
+
+
+def _identified(open_it: Callable[[], Driver], arm: str) -> Driver:
+    """Returns an arm's driver after naming its parts, as the freeze will.
+
+    Raises:
+        DriverError: A part isn't there.
+    """
+    driver = open_it()
+    try:
+        driver.identity()
+    except DriverError as error:
+        error.where = f"arms.{arm}.driver: {error.where}"
+        raise
+    return driver
 
 
 def _problems_of(error: LedgerError) -> tuple[Problem, ...]:

@@ -61,10 +61,13 @@ class CommandDriver:
         """
         program = self._program()
         if program is None:
+            is_there = self._is_there()
             raise DriverError(
-                "the program was not found",
+                "the program is not executable" if is_there else "the program was not found",
                 where=self._spec.argv[0],
-                todo="install it, or correct driver.argv",
+                todo=f"chmod +x {self._spec.argv[0]}"
+                if is_there
+                else "install it, or correct driver.argv",
             )
         return {
             "kind": self.name,
@@ -80,7 +83,7 @@ class CommandDriver:
 
     def problems(self) -> tuple[str, ...]:
         """Returns what keeps a run from beginning."""
-        missing = () if self._program() else (f"{self._spec.argv[0]} was not found",)
+        missing = () if self._program() else (self._absence(),)
         return missing + environment_problems(self._spec, self._environment)
 
     async def run(self, job: Job) -> Answer:
@@ -95,7 +98,7 @@ class CommandDriver:
             job = replace(job, out=folders.out)
             program = self._program()
             if program is None:
-                return _not_started(f"{self._spec.argv[0]} was not found")
+                return _not_started(self._absence())
             command = Command(
                 argv=(str(program), *self._spec.argv[1:]),
                 cwd=self._folder,
@@ -171,6 +174,18 @@ class CommandDriver:
             return path if os.access(path, os.X_OK) and path.is_file() else None
         found = shutil.which(first, path=self._environment.get("PATH", os.defpath))
         return Path(found).absolute() if found else None
+
+    def _is_there(self) -> bool:
+        """Returns whether the file that the protocol names by a path exists."""
+        first = self._spec.argv[0]
+        return "/" in first and (self._folder / first).is_file()
+
+    def _absence(self) -> str:
+        """Returns why there is no program to start."""
+        first = self._spec.argv[0]
+        if self._is_there():
+            return f"{first} is not executable: chmod +x {first}"
+        return f"{first} was not found"
 
     def _child_environment(self, job: Job, folders: AttemptFolders) -> dict[str, str]:
         given = self._environment

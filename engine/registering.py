@@ -51,6 +51,7 @@ __all__ = (
     "Loaded",
     "amend",
     "amended_looks",
+    "git_state",
     "load_protocol",
     "media_of",
     "register",
@@ -143,7 +144,7 @@ def register(
         found = trial.log.find(protocol.id, "register")
         assert isinstance(found, Register)
         return found
-    git = _git_state(loaded, override)
+    git = git_state(loaded, override)
     files = _registered_files(trial, loaded)
     event = Register(
         experiment=protocol.id,
@@ -177,7 +178,7 @@ def _registered_files(trial: Trial, loaded: Loaded) -> list[FileEntry]:
     return [own, *named]
 
 
-def _git_state(loaded: Loaded, override: str | None) -> RegisterGit | None:
+def git_state(loaded: Loaded, override: str | None) -> RegisterGit | None:
     """Returns where git knows the protocol, after the check that `require.commit` asks for.
 
     Raises:

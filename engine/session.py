@@ -34,11 +34,12 @@ from fairtrial.ledger.state import Experiment, due_look
 
 from .anchor_setup import anchor_setup
 from .anchoring import Sealed, seal, setup_for
-from .checking import Checked, check_plan
+from .checking import Checked, PlanError, check_loaded, check_plan
 from .concluding import Conclusion, look, result
-from .freezing import Design, design_of, freeze
+from .files import list_files
+from .freezing import Design, freeze
 from .inspecting import entry_of
-from .registering import Loaded, amend, load_protocol, register
+from .registering import Loaded, amend, git_state, load_protocol, register
 from .running import ProgressSink, RunReport, run_experiment
 from .trial import Trial, open_trial
 from .verifying import protocol_path
@@ -118,15 +119,20 @@ def register_protocol(
     """
     loaded = load_protocol(protocol)
     units = loaded.path.parent / loaded.protocol.units.file
-    if with_freeze and units.is_file():
+    with_freeze = with_freeze and units.is_file()
+    fresh = not ledger.exists()
+    if fresh:
+        # A ledger isn't begun for a plan that its first entry would be refused for.
+        git_state(loaded, override)
+        list_files(loaded.protocol, loaded.path.parent, file=str(loaded.path), optional=("units",))
+    if with_freeze:
         _check_before_record(loaded, power_report)
     setup = anchor_setup(key, os.environ)
     setup.check(loaded.protocol.require.anchor, loaded.protocol.id)
-    fresh = not ledger.exists()
     with open_trial(ledger, actor=actor, create=True, vkey_of=setup.vkey) as trial:
         event = register(trial, loaded, override=override, supersedes=supersedes)
         known, frozen = trial.experiment(loaded.protocol.id), None
-        if with_freeze and units.is_file():
+        if with_freeze:
             frozen = freeze(trial, known, power_report=power_report)
         sealed = seal(trial, setup, known)
         what = "freeze" if frozen else "register"
@@ -142,8 +148,11 @@ def register_protocol(
 
 
 def _check_before_record(loaded: Loaded, power_report: bytes | None) -> None:
-    """Refuses a design that its freeze would refuse, before anything is on record."""
-    design = design_of(loaded.protocol, loaded.path.parent, power_report=power_report)
+    """Refuses what the freeze would refuse, before anything is on record."""
+    try:
+        design = check_loaded(loaded, power_report=power_report).design
+    except PlanError as error:
+        raise (error.errors[0] if len(error.errors) == 1 else error) from None
     if design.power.refused:
         raise RefusedError(
             "this design can hardly reach a verdict: " + "; ".join(design.power.refused.values()),

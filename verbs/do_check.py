@@ -32,7 +32,10 @@ def command(out: Output, protocol: Path) -> Ending:
     from .text_plan import check_text
 
     checked = check_protocol(protocol)
-    refused = checked.design.power.refused
+    git = checked.git
+    refused = bool(checked.design.power.refused) or (
+        git is not None and git.required and bool(git.uncommitted)
+    )
     out.text(check_text(checked))
     following = f"ledger register {click.format_filename(protocol)}"
     design = checked.design

@@ -177,3 +177,50 @@ def test_receipt_beside_the_ledger_vouches_for_nothing(concluded: Shell, quiet: 
     words = ["replay", "--against", f"ledger.db.d/receipts/{name}"]
     said = concluded.ok(*words, *(["--quiet"] if quiet else []))
     assert ("vouches for nothing" in said.err) is not quiet
+
+
+def _missing_program(text: str) -> str:
+    return text.replace("python3, agent.py", "pyton3, agent.py")
+
+
+def _missing_driver_file(text: str) -> str:
+    return text.replace("files: [agent.py]", "files: [absent.py]")
+
+
+@pytest.mark.parametrize("spoil", [_missing_program, _missing_driver_file])
+def test_what_a_freeze_would_refuse_leaves_no_entry(
+    shell: Shell, spoil: Callable[[str], str]
+) -> None:
+    """`check` exits 3 where `register` would refuse, and `register` begins no ledger then."""
+    shell.ok("init", ".")
+    plan = shell.folder / "protocol.yaml"
+    spoiled = spoil(plan.read_text())
+    assert spoiled != plan.read_text(), "the example is spoiled"
+    plan.write_text(spoiled)
+    assert 3 == shell.ledger("check").code
+    assert 3 == shell.ledger("register").code
+    assert not (shell.folder / "ledger.db").exists()
+
+
+def test_unfrozen_plan_is_amended_in_any_part(shell: Shell) -> None:
+    """Before the freeze no section is fixed: a mistyped program can be put right on record."""
+    shell.ok("init", ".")
+    plan = shell.folder / "protocol.yaml"
+    right = plan.read_text()
+    plan.write_text(_missing_program(right))
+    shell.ok("register", "--no-freeze")
+    plan.write_text(right)
+    shell.ok("amend", "--reason", "mistyped")
+    shell.ok("freeze")
+
+
+def test_program_without_the_right_to_run_is_named_as_that(shell: Shell) -> None:
+    """A file that is there but not executable isn't called missing."""
+    shell.ok("init", ".")
+    plan = shell.folder / "protocol.yaml"
+    plan.write_text(plan.read_text().replace("[python3, agent.py]", "[./agent.py]"))
+    (shell.folder / "agent.py").chmod(0o644)
+    said = shell.ledger("check")
+    assert 3 == said.code
+    assert "not executable" in said.err
+    assert "chmod +x ./agent.py" in said.err
