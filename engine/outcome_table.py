@@ -7,7 +7,9 @@ Rules:
   with one column an arm, named by the caller.
 - Without being told, the value is `passed`, else `score`; the cluster is the column `cluster` where
   there is one. The control is the first arm in the file.
-- A value column that holds 0, 1, true, false and nothing else is binary.
+- A value column that holds 0, 1, true, false and nothing else is binary; one of yes, no, pass, fail
+  too, as 1 and 0, which a note says.
+- What can't be read is named by the line and column of the person's own file.
 - A column that can't be what its name says (`status` with other words) is left out, and a note
   says so.
 - Every unit has one cluster; a unit that one arm never answered stays in and is missing there.
@@ -16,19 +18,20 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from fairtrial.ledger.errors import Problem, ProtocolError
 from fairtrial.ledger.events import Status
 
 from .protocol_nodes import nearest
-from .recorded_cells import replicate_of
+from .recorded_cells import parse_cells, replicate_of
 from .tables import Row, Table, cell_text, raise_problems, read_table
 
 __all__ = ("OutcomeTable", "TableRow", "read_outcome_table")
 
 _BINARY = frozenset(("0", "1", "0.0", "1.0", "true", "false"))
+_WORDS = {"yes": "1", "pass": "1", "no": "0", "fail": "0"}
 _NO_VALUE = frozenset(("", "na", "n/a", "nan", "null", "none"))
 _STATUSES = frozenset(("", *get_args(Status)))
 
@@ -42,6 +45,7 @@ class TableRow:
     replicate: str
     status: str
     value: str
+    line: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +62,7 @@ class OutcomeTable:
         chosen: the caller named the control; else it is the first in the file.
         unit_column: name of the column; `value_column`, `cluster_column` likewise.
         binary: the value is 0 or 1.
+        translated: the file had words for it, which `rows` hold as 0 and 1.
         repeats: the largest replicate of control and treatment.
         has_status: the table tells statuses.
         rows: the outcomes of the two arms.
@@ -75,6 +80,7 @@ class OutcomeTable:
     value_column: str
     cluster_column: str | None
     binary: bool
+    translated: bool
     repeats: tuple[int, int]
     has_status: bool
     rows: tuple[TableRow, ...]
@@ -115,9 +121,14 @@ def read_outcome_table(
     read = _wide if is_wide else _long
     found = read(table, name, unit_column, arms, value)
     names = _two_arms(found, name, arms, control)
-    rows = tuple(row for row in found.rows if row.arm in names)
+    as_found = tuple(row for row in found.rows if row.arm in names)
+    rows = _translated(as_found)
+    binary = all(_folded(row) in _BINARY | _NO_VALUE for row in rows)
     repeats = (_repeats(rows, names[0], name), _repeats(rows, names[1], name))
+    _check_rows(rows, name, None if is_wide else found.value_column, binary=binary)
     notes = list(found.notes)
+    if rows is not as_found:
+        notes.append("yes and pass count as 1, no and fail as 0")
     if max(repeats) > 1:
         notes.append(f"a unit counts with the mean of its replicates, up to {max(repeats)}")
     if cluster_column is None and cluster != "none":
@@ -133,7 +144,8 @@ def read_outcome_table(
         unit_column=unit_column,
         value_column=found.value_column,
         cluster_column=cluster_column,
-        binary=all(row.value.strip().lower() in _BINARY | _NO_VALUE for row in rows),
+        binary=binary,
+        translated=rows is not as_found,
         repeats=repeats,
         has_status=found.has_status,
         rows=rows,
@@ -145,6 +157,59 @@ _INDEPENDENT = (
     "each unit counts as independent; if several share a document, a repository or an author, "
     "name that column: --cluster COLUMN"
 )
+
+
+def _folded(row: TableRow) -> str:
+    return row.value.strip().lower()
+
+
+def _translated(rows: tuple[TableRow, ...]) -> tuple[TableRow, ...]:
+    """Returns rows whose words are 1 and 0; the same rows where no or other words are used."""
+    found = {_folded(row) for row in rows}
+    if not found & _WORDS.keys() or not found <= _WORDS.keys() | _BINARY | _NO_VALUE:
+        return rows
+    return tuple(replace(row, value=_WORDS.get(_folded(row), row.value)) for row in rows)
+
+
+_VALUES = (
+    "1 or 0, true or false, yes or no, pass or fail in the whole column; or numbers; "
+    "empty where there is no value"
+)
+
+
+def _check_rows(rows: Sequence[TableRow], name: str, column: str | None, *, binary: bool) -> None:
+    """Checks that values can be read and that no outcome stands twice; column None: the arm's."""
+    lines: dict[tuple[str, str, str], int] = {}
+    problems: list[Problem] = []
+    for row in rows:
+        slot = (row.unit, row.arm, row.replicate)
+        first = lines.setdefault(slot, row.line)
+        if first != row.line:
+            problems.append(_twice(row, first))
+        read = parse_cells({"passed" if binary else "score": row.value}, line=row.line)
+        if isinstance(read, Problem):
+            problems.append(
+                Problem(
+                    what="this value can't be read",
+                    where=f"column {column or row.arm}",
+                    line=row.line,
+                    expected=_VALUES,
+                    found=repr(row.value),
+                    todo="correct the cell, or name another column: --value COLUMN",
+                )
+            )
+    raise_problems(problems, name)
+
+
+def _twice(row: TableRow, first: int) -> Problem:
+    return Problem(
+        what=f"arm {row.arm!r} has two rows of unit {row.unit!r}",
+        where="columns unit and arm",
+        line=row.line,
+        expected="one row a unit and arm; repetitions are numbered in a column replicate",
+        found=f"lines {first} and {row.line}",
+        todo="take one of them out, or add the column replicate",
+    )
 
 
 def _cluster_column(table: Table, name: str, cluster: str | None) -> str | None:
@@ -181,6 +246,7 @@ def _long(
             replicate=_text(row, "replicate") if numbered else "1",
             status=_text(row, "status") if has_status else "",
             value=_text(row, value_column),
+            line=row.line,
         )
         for row in table.rows
     ]
@@ -192,7 +258,14 @@ def _wide(
 ) -> _Found:
     assert arms is not None
     rows = [
-        TableRow(unit=_text(row, unit), arm=arm, replicate="1", status="", value=_text(row, arm))
+        TableRow(
+            unit=_text(row, unit),
+            arm=arm,
+            replicate="1",
+            status="",
+            value=_text(row, arm),
+            line=row.line,
+        )
         for row in table.rows
         for arm in arms
     ]

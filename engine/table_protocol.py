@@ -7,7 +7,7 @@ Rules:
   failures count as failures; more than 2 % lost give no verdict.
 - The same table gives the same bytes. The seed, which only orders units and draws Monte Carlo
   patterns here, comes from the table's digest.
-- A table that was long CSV is kept as it is; any other is written out long.
+- A table that was long CSV with 0 and 1 or numbers is kept as it is; any other is written out long.
 - Findings of the power check are accepted with the reason that the outcomes exist already.
 """
 
@@ -55,7 +55,8 @@ def table_trial(
         id: of the experiment.
         is_hopeless: the units allow no verdict, which the protocol then accepts with a reason.
     """
-    verbatim = table.layout == "long" and not table.name.endswith((".jsonl", ".ndjson"))
+    is_csv = not table.name.endswith((".jsonl", ".ndjson"))
+    verbatim = table.layout == "long" and is_csv and not table.translated
     return TableTrial(
         protocol=_protocol(table, data, id, verbatim, is_hopeless),
         units=_units(table),

@@ -114,6 +114,7 @@ def _csv(text: str, name: str) -> Table:
     for line, cells in _csv_lines(text, name):
         if not columns:
             columns = tuple(cells)
+            _check_separator(columns, line, name)
             problems.extend(_repeated(columns, line))
         elif len(cells) == len(columns):
             rows.append(Row(line, dict(zip(columns, cells, strict=True))))
@@ -121,6 +122,22 @@ def _csv(text: str, name: str) -> Table:
             problems.append(_ragged(line, len(columns), len(cells)))
     raise_problems(problems or ([] if columns else [_EMPTY]), name)
     return Table(columns, rows)
+
+
+def _check_separator(columns: tuple[str, ...], line: int, name: str) -> None:
+    """Checks that a header of one cell isn't one of several, with another sign between them."""
+    found = next((sign for sign in (";", "\t") if sign in columns[0]), None)
+    if len(columns) > 1 or found is None:
+        return
+    problem = Problem(
+        what="columns are separated by commas",
+        where="",
+        line=line,
+        expected="commas",
+        found="semicolons" if found == ";" else "tabs",
+        todo="save the file as CSV with commas",
+    )
+    raise_problems([problem], name)
 
 
 _EMPTY = Problem(what="the file is empty", where="", expected="a header line and rows")

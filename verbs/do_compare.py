@@ -8,7 +8,7 @@ import click
 
 from .options import output_options, verb
 from .output import Output
-from .table_options import read_table_file, table_options
+from .table_options import init_command, read_table_file, table_options
 
 __all__ = ("command",)
 
@@ -51,9 +51,16 @@ def command(
         cluster=cluster,
         value=value,
     )
-    source = click.format_filename(table)
-    out.text(compare_text(report, source=source))
-    out.end(_plain(report), next_command=f"ledger init --from {source} TRIAL")
+    given = {
+        "arms": ",".join(arms) if arms is not None else None,
+        "incumbent": incumbent,
+        "unit": unit,
+        "cluster": cluster,
+        "value": value,
+    }
+    following = init_command(table, given)
+    out.text(compare_text(report, following=following))
+    out.end(_plain(report), next_command=following)
 
 
 def _plain(report: object) -> dict[str, object]:

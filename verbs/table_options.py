@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
 
 from fairtrial.ledger.errors import RefusedError
 
-__all__ = ("read_table_file", "split_arms", "table_options")
+__all__ = ("init_command", "read_table_file", "split_arms", "table_options")
 
 
 def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,6 +35,22 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def init_command(source: Path, options: Mapping[str, str | None]) -> str:
+    """Returns the command that puts a table on record as it was read here, for a shell.
+
+    Args:
+        source: The table.
+        options: What was given, by the option's name; None: not given.
+    """
+    given = [
+        word
+        for name, value in options.items()
+        if value is not None
+        for word in (f"--{name}", quote(value))
+    ]
+    return " ".join(["ledger init --from", quote(click.format_filename(source)), *given, "TRIAL"])
 
 
 def split_arms(

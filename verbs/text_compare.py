@@ -19,12 +19,12 @@ from .text_result import endpoint_lines, table_lines
 __all__ = ("compare_text",)
 
 
-def compare_text(report: CompareReport, *, source: str) -> str:
+def compare_text(report: CompareReport, *, following: str) -> str:
     """Returns the whole answer.
 
     Args:
         report: What was computed.
-        source: The file as typed, for the command to type next.
+        following: The command to type next.
     """
     endpoint = _endpoint(report)
     why = "as chosen" if report.chosen else "is first in the file; --incumbent to change"
@@ -36,7 +36,7 @@ def compare_text(report: CompareReport, *, source: str) -> str:
         *(f"missing: {text}" for text in _missing(report)),
         *(f"note: {note}" for note in report.notes),
         f"would be: {report.would_be.upper()}: {report.reason}",
-        f"Not registered, nothing written. To put it on record: ledger init --from {source}",
+        f"Not registered, nothing written. To put it on record: {following}",
     ]
     return "\n".join(lines)
 

@@ -86,7 +86,7 @@ def _clock(time: str) -> str:
 
 
 def _plan_text(status: Status) -> str:
-    sections = ", ".join(status.amended)
+    sections = ", ".join(status.amendments)
     if status.as_registered is None:
         return "retrospective" + (f", amended: {sections}" if sections else "")
     if not sections:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -169,7 +170,8 @@ def test_uncommitted_protocol_is_refused_in_git_unless_overridden(shell: Shell) 
         pytest.skip("git is not here")
     subprocess.run([git, "init", "-q", "."], cwd=shell.folder, check=True)
     shell.recorded(BETTER, register=False)
-    said = shell.ok("check")
+    said = shell.ledger("check")
+    assert 3 == said.code
     assert "register would refuse: commit them first" in said.out
     assert 3 == shell.ledger("register").code
     said = shell.ok("register", "--override", "a demonstration")
@@ -231,3 +233,21 @@ def test_compare_answers_what_the_recorded_trial_answers(shell: Shell) -> None:
     said = shell.ok("compare", "table.csv", "--arms", "old,new")
     assert "Not registered, nothing written." in said.out
     assert "would be: ADOPT" in said.out
+
+
+def test_command_that_compare_names_puts_the_same_comparison_on_record(shell: Shell) -> None:
+    """Every option that was given is in it, quoted for a shell, in text and in JSON."""
+    rows = ["id,area,old arm,new"]
+    rows += [f"{unit},{unit[:3]},{a},{b}" for unit, (a, b) in BETTER.items()]
+    (shell.folder / "my table.csv").write_text("\n".join(rows) + "\n")
+    given = "--arms", "old arm,new", "--incumbent", "new", "--unit", "id", "--cluster", "area"
+    said = shell.ok("compare", "my table.csv", *given)
+    report = shell.ok("compare", "my table.csv", *given, "--json").json
+    assert report["next"] in said.out + said.err
+    words = shlex.split(report["next"])
+    assert ["ledger", "init", "--from", "my table.csv", *given, "TRIAL"] == words
+    shell.ok(*words[1:])
+    trial = Shell(shell.folder / "TRIAL")
+    trial.ok("register")
+    trial.ok("run")
+    assert report["would_be"] == trial.ok("result", "--json").json["verdict"]

@@ -230,7 +230,7 @@ def test_json_lines_are_read() -> None:
         (b"unit,arm,passed,cluster\na,x,1,c\na,y,1,d\n", {}, "in two clusters"),
         (b"unit,x,y\na,1,1\na,0,1\n", {"arms": ["x", "y"]}, "stands twice in a wide table"),
         (b"unit,arm,passed\na,x,1\na,x,1\na,y,1\n", {}, "two rows"),
-        (b"unit,arm,passed\na,x,yes\na,y,no\n", {}, "it is not a number"),
+        (b"unit,arm,passed\na,x,yes\na,y,maybe\n", {}, "yes or no, pass or fail"),
     ],
 )
 def test_table_that_cannot_be_read_says_what_it_has(
@@ -286,3 +286,36 @@ def test_names_that_a_protocol_cannot_have_become_labels() -> None:
     assert {"Claude-3-5-Old": "Claude 3.5 (Old)", "a-b": "a: b"} == {
         name: arm.label for name, arm in protocol.arms.items()
     }
+
+
+def test_words_of_two_kinds_are_read_as_one_and_zero() -> None:
+    """A column of yes and no is the same as one of 1 and 0, and becomes a trial that can run."""
+    words = {unit: tuple("yes" if v else "no" for v in pair) for unit, pair in answers(60).items()}
+    found, plain = compared(long(words)), compared(long(answers(60)))  # type: ignore[arg-type]
+    assert (plain.difference, plain.lower) == (found.difference, found.lower)
+    assert "yes and pass count as 1, no and fail as 0" in found.notes
+    made = protocol_from_table(long(words), name="results.csv")  # type: ignore[arg-type]
+    assert b"yes" not in made.outcomes
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [("maybe", "column passed"), (None, "lines 3 and 4")], ids=["word", "twice"]
+)
+def test_what_cannot_be_read_is_named_in_the_table_of_its_author(
+    value: str | None, what: str
+) -> None:
+    """Line, column and file are those of the file that was given."""
+    rows: list[Sequence[object]] = [["unit", "arm", "passed"], ["u1", "old", 1], ["u1", "new", 0]]
+    rows.append(["u1", "new", 1] if value is None else ["u2", "old", value])
+    with pytest.raises(ProtocolError) as raised:
+        compared(table(*rows, ["u2", "new", 1], ["u3", "old", 1]))
+    text = str(raised.value)
+    assert text.startswith("results.csv:4: ")
+    assert what in text
+    assert "driver" not in text
+
+
+def test_other_separators_are_named() -> None:
+    """A table with semicolons says so instead of missing its columns."""
+    with pytest.raises(ProtocolError, match="separated by commas"):
+        compared(b"unit;arm;passed\nu1;old;1\nu1;new;1\n")
