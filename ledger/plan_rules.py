@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import cast
 
 from .entry import Entry
-from .errors import TransitionError
+from .errors import PlanMissingError
 from .events import Adopt, Amend, Event, Freeze, LookPlan, Open, Register, Rules
 from .slots import Slots, new_slots
 from .state import (
@@ -88,15 +88,11 @@ def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     require(not is_ended(known), "the experiment has ended", where=known.name)
     plan = plan_of(event.plan)
     if plan is None:
-        raise TransitionError(
-            "the plan isn't at hand",
-            where=known.name,
-            todo="put the blobs folder back beside the ledger",
-        )
+        raise PlanMissingError(event.plan.blake3)
     names = [arm.name for arm in event.arms]
     require(len(set(names)) == len(names), "arms have names of their own", where=known.name)
     require(
-        len(plan.arms) == event.slot_count > 0,
+        len(plan.arms) == event.slot_count,
         "the plan has as many lines as slots",
         where=known.name,
     )

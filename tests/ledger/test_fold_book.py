@@ -151,6 +151,12 @@ BOOK = (
         ),
     ),
     Pair(
+        "what isn't a seal is erased from a blinded experiment",
+        lambda b: _sealed(b).draft("redact", blob=blob("seal")),
+        "a seal that isn't opened",
+        lambda b: _sealed(b).draft("redact", blob=blob("artifact")),
+    ),
+    Pair(
         "close needs every experiment ended",
         lambda b: b.registered().registered("f").do("withdraw").draft("close"),
         "not ended: f",
@@ -184,6 +190,18 @@ def _root(bench: Bench, size: int) -> str:
 def test_book_keeping_follows_the_table(pair: Pair) -> None:
     """What is written about the ledger itself stands only where the table lets it stand."""
     check_pair(pair)
+
+
+@pytest.mark.parametrize("kind", ["sign", "import", "anchor", "key", "redact", "recover", "refuse"])
+def test_kinds_of_the_book_are_numbered(kind: str) -> None:
+    """The second event of a kind has number 2, and the first one keeps its place."""
+    bench = Bench().frozen()
+    first = bench.draft(kind)
+    bench.append(first).do("start")
+    second = bench.draft(kind)
+    assert (1, 2) == (first.number, second.number)
+    assert bench.again(second).fresh
+    assert 3 == bench.again(first).seq
 
 
 def test_only_anchor_and_recover_follow_close() -> None:
