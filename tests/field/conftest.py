@@ -163,11 +163,15 @@ require: {{commit: false}}
 
     def settled(self) -> int:
         """Returns how many outcomes the ledger holds, from its bytes alone."""
+        return sum(b'"event":{"kind":"decision/' in data for data in self.stored())
+
+    def stored(self) -> list[bytes]:
+        """Returns the bytes of all entries, read beside whoever writes."""
         from fairtrial.ledger.opening import open_store
 
         store = open_store(self.ledger, read_only=True)
         try:
-            return sum(b'"event":{"kind":"decision/' in data for data in store.read())
+            return list(store.read())
         finally:
             store.close()
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
+import time
+from bisect import bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from .conftest import Lab
 
 SLOW = "sleep 0.02\n"
+KILLS, UNITS = 100, 700
 
 
 def _body() -> str:
@@ -45,33 +49,54 @@ def _check_finished(lab: Lab, planned: int) -> None:
 
 @pytest.mark.slow
 def test_killed_run_resumes_with_every_durable_outcome(lab: Lab) -> None:
-    """100 kills at random moments, in each store: nothing durable is lost, changed or doubled."""
+    """100 kills amid attempts, in each store: nothing durable is lost, changed or doubled."""
     moments = random.Random(20261129)
-    lab.write(units=1500, clusters=30, body=_body())
+    lab.write(units=UNITS, clusters=30, body=_body())
     lab.register()
-    before: list[dict[str, Any]] = []
-    for _ in range(100):
-        process = lab.start("run", "--concurrency", "4")
-        wait = moments.uniform(0.25, 0.75)
-        try:
-            process.wait(timeout=wait)
-        except Exception:
-            process.send_signal(signal.SIGKILL)
-            process.wait(timeout=60)
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-        assert before == _recovered(lab)[: len(before)]
-        before = lab.entries()
-    assert lab.json("status")["state"] in ("interrupted", "frozen")
+    before, sizes = lab.stored(), list[int]()
+    for _ in range(KILLS):
+        durable = _kill_amid_attempts(lab, moments.uniform(0.0, 0.15))
+        after = lab.stored()
+        assert before == durable[: len(before)]
+        assert durable == after[: len(durable)]
+        before = after
+        sizes.append(len(after))
+    assert "interrupted" == lab.json("status")["state"]
     lab.call("run", "--concurrency", "16")
-    assert before == lab.entries()[: len(before)]
-    _check_finished(lab, 3000)
+    assert before == lab.stored()[: len(before)]
+    assert _kills_that_lost(lab, sizes) > KILLS / 2
+    _check_finished(lab, 2 * UNITS)
     assert lab.json("replay")["record"] == "intact"
 
 
-def _recovered(lab: Lab) -> list[dict[str, Any]]:
-    return lab.entries()
+def _kill_amid_attempts(lab: Lab, delay: float) -> list[bytes]:
+    """Kills a run some time after its first attempt; returns what was durable just before."""
+    starts = lab.folder / "starts.txt"
+    size = starts.stat().st_size if starts.exists() else 0
+    process = lab.start(
+        "run", "--concurrency", "4", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not starts.exists() or starts.stat().st_size == size:
+        assert process.poll() is None, "the run ended before its first attempt"
+        assert time.monotonic() < deadline, "a minute passed without an attempt"
+        time.sleep(0.002)
+    time.sleep(delay)
+    durable = lab.stored()
+    assert process.poll() is None, "the run was over before the kill: plan more units"
+    process.kill()
+    process.wait(timeout=60)
+    return durable
+
+
+def _kills_that_lost(lab: Lab, sizes: list[int]) -> int:
+    """Returns after how many kills the next session closed attempts as lost."""
+    lost = [
+        entry["seq"]
+        for entry in lab.entries()
+        if entry["event"]["kind"] == "attempt_end/1" and entry["event"]["status"] == "lost"
+    ]
+    return len({bisect_right(sizes, seq) for seq in lost})
 
 
 @pytest.mark.slow
