@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from fairtrial.ledger.deviations import amended_sections, existed_before, is_as_registered
 from fairtrial.ledger.events import ResultComparison, ResultEndpoint
 
 from .endings import Ending, endings
@@ -20,10 +21,7 @@ from .frames import Frame
 from .reasoning import reason_text
 from .result_body import (
     ResultBody,
-    amended_sections,
     evidence_of,
-    existed_before,
-    is_as_registered,
     missing_counts,
 )
 from .result_detail import detail
@@ -49,10 +47,12 @@ def conclude(context: AnalysisContext) -> ResultBody:
         reason_code=gate.claim.verdict.reason_code,
         stopped_by=context.stopped_by,
         look=len(context.taken),
-        as_registered=is_as_registered(context),
+        as_registered=is_as_registered(
+            context.origins, context.amends, unblinded_early=context.unblinded_early
+        ),
         evidence=evidence_of(context),
-        existed_before=existed_before(context),
-        amended=amended_sections(context),
+        existed_before=existed_before(context.origins),
+        amended=amended_sections(context.amends),
         missing=missing_counts(context),
         comparisons=tuple(_comparison(frame, ending) for ending in found),
     )

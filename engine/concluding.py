@@ -10,15 +10,16 @@ Rules:
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from fairtrial.ledger.canonical import blob_of
+from fairtrial.ledger.deviations import origins_of
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.events import Head, Look, Result
 from fairtrial.ledger.state import Experiment, due_look, is_final
 
 from .conclude import conclude, detail
-from .evaluate import AnalysisContext, evaluate_look
+from .evaluate import AnalysisContext, StoppedBy, evaluate_look
 from .outcomes import read_outcomes
 from .trial import Reader, Trial
 from .verifying import check_registered, refuse_look
@@ -34,8 +35,6 @@ __all__ = (
     "take_look",
 )
 
-StoppedBy: TypeAlias = Literal["last_look", "boundary", "ceiling", "wall_time", "person"]
-
 
 def context_of(
     trial: Reader, known: Experiment, *, size: int, stopped_by: StoppedBy | None = None
@@ -49,9 +48,10 @@ def context_of(
         looks=known.looks,
         taken=trial.looks(known),
         outcomes=read_outcomes(trial.read(0, size), known.name, len(known.slots)),
-        origins={arm.name: arm.origin for arm in known.arms},
+        origins=origins_of(known),
         stopped_by=stopped_by,
         amends=tuple(known.amends),
+        unblinded_early=known.unblinded_early,
         invalidated=frozenset(known.invalidated),
     )
 
@@ -100,7 +100,7 @@ def look(trial: Trial, known: Experiment, number: int | None = None) -> Look:
     if 1 <= wanted <= taken:
         return trial.looks(known)[wanted - 1]
     if wanted == due and not trial.read_only:
-        check_registered(trial, known, act="look")
+        check_registered(trial, known, act="look", with_files=False)
         return take_look(trial, known)
     raise refuse_look(trial, known, wanted)
 
@@ -132,7 +132,7 @@ def result(
         return _on_record(trial, found)
     if stop and not (reason or "").strip():
         raise RefusedError("a stop by a person needs a reason", todo="--stop --reason TEXT")
-    check_registered(trial, known, act="result")
+    check_registered(trial, known, act="result", with_files=False)
     if due_look(known) is not None:
         take_look(trial, known)
     conclusion = conclude_event(

@@ -70,6 +70,7 @@ class AnalysisContext:
         origins: where each arm's outcomes come from.
         stopped_by: what ended the experiment; None while it goes on.
         amends: amendments, as later reports list them.
+        unblinded_early: the arms were unblinded before the data were complete.
         invalidated: positions whose outcome was declared invalid.
     """
 
@@ -82,6 +83,7 @@ class AnalysisContext:
     origins: Mapping[str, Origin]
     stopped_by: StoppedBy | None = None
     amends: tuple[AmendNote, ...] = ()
+    unblinded_early: bool = False
     invalidated: frozenset[int] = frozenset()
 
 

@@ -1,11 +1,9 @@
 """The fields of a result that come from numbers and record, and those that need no number. Pure.
 
-Leaves the verdict to `conclude.py`.
+Leaves the verdict to `conclude.py`, and what is as registered to `ledger/deviations.py`.
 
 Rules:
 - Evidence is the weakest of the arms': imported, recorded, live; an answer from the cache is live.
-- Outcomes of recorded, imported and replay-only arms existed before the protocol was registered.
-- "As registered" is said of live evidence alone, and not after an amendment of class analysis.
 - `missing` counts settled slots of the whole experiment that didn't end as ok, by arm and status.
 """
 
@@ -23,10 +21,7 @@ from .evaluate import AnalysisContext, StoppedBy
 __all__ = (
     "Evidence",
     "ResultBody",
-    "amended_sections",
     "evidence_of",
-    "existed_before",
-    "is_as_registered",
     "missing_counts",
 )
 
@@ -58,38 +53,6 @@ def evidence_of(context: AnalysisContext) -> Evidence:
     if "imported" in found:
         return "imported"
     return "recorded" if "recorded" in found else "live"
-
-
-def existed_before(context: AnalysisContext) -> tuple[str, ...]:
-    """Returns the arms whose outcomes existed before the protocol, sorted."""
-    arms = context.protocol.arms
-    return tuple(
-        name
-        for name in sorted(context.origins)
-        if context.origins[name] in ("recorded", "imported") or arms[name].replay_only
-    )
-
-
-def amended_sections(context: AnalysisContext) -> tuple[str, ...]:
-    """Returns the sections that amendments of class analysis changed, sorted."""
-    return tuple(
-        sorted(
-            {
-                section
-                for note in context.amends
-                if note.class_ == "analysis"
-                for section in note.sections
-                if section not in ("about", "budget")
-            }
-        )
-    )
-
-
-def is_as_registered(context: AnalysisContext) -> bool | None:
-    """Returns whether the result is as registered; None where that can't be said."""
-    if evidence_of(context) != "live" or existed_before(context):
-        return None
-    return not amended_sections(context)
 
 
 def missing_counts(context: AnalysisContext) -> dict[str, dict[str, int]]:

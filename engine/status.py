@@ -12,6 +12,12 @@ from __future__ import annotations
 
 import msgspec
 
+from fairtrial.ledger.deviations import (
+    amended_sections,
+    existed_before,
+    is_as_registered,
+    origins_of,
+)
 from fairtrial.ledger.events import Start, Stop
 from fairtrial.ledger.locks import lock_holder, run_lock_path
 from fairtrial.ledger.state import STREAK_MAX, Experiment, due_look, is_ended, is_final
@@ -84,6 +90,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     as_registered: bool | None
     existed_before: tuple[str, ...]
     amended: tuple[str, ...]
+    amendments: tuple[str, ...]
     verdict: str | None
     refusals: int
     head: HeadStatus
@@ -167,9 +174,12 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         last_stop=known.last_stop,
         session=_session_note(trial, known),
         running=holder.text() if holder is not None else None,
-        as_registered=_as_registered(known),
-        existed_before=tuple(arm.name for arm in known.arms if arm.origin != "live"),
-        amended=tuple(sorted({s for one in known.amends for s in one.sections})),
+        as_registered=is_as_registered(
+            origins_of(known), known.amends, unblinded_early=known.unblinded_early
+        ),
+        existed_before=existed_before(origins_of(known)),
+        amended=amended_sections(known.amends),
+        amendments=tuple(sorted({name for one in known.amends for name in one.sections})),
         verdict=known.result.verdict if known.result is not None else None,
         refusals=len(known.refusals),
         head=HeadStatus(size=head.size, root=head.root),
@@ -179,13 +189,6 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         waiting=tuple(one.what for one in waiting),
         next=waiting[0].todo if waiting else next_command(word, several),
     )
-
-
-def _as_registered(known: Experiment) -> bool | None:
-    """Returns what a result would say; None where outcomes existed before the protocol."""
-    if any(arm.origin != "live" for arm in known.arms):
-        return None
-    return not any(one.class_ == "analysis" for one in known.amends)
 
 
 def _session_note(trial: Trial, known: Experiment) -> SessionNote | None:

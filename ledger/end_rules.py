@@ -11,7 +11,7 @@ Rules:
 - After a crossing that stops there is only the result; after any crossing no withdrawal.
 - Cut short, an experiment is inconclusive: by a person always, by a ceiling unless the protocol
   has it analysed and the ceiling is the registered one; a verdict that was reached before stands.
-- A result after an amendment of class analysis, or after unblinding early, isn't as registered.
+- What is as registered is said in `deviations.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import cast
 
 from .ceilings import may_analyse
+from .deviations import is_as_registered, origins_of
 from .entry import Entry
 from .events import (
     Event,
@@ -151,9 +152,13 @@ def _result(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
         f"an experiment that {event.stopped_by} cut short is inconclusive",
         where=known.name,
     )
+    registered = is_as_registered(
+        origins_of(known), known.amends, unblinded_early=known.unblinded_early
+    )
     require(
-        event.as_registered is not True or not _has_deviated(known),
-        "the result isn't as registered: the protocol was amended, or the arms unblinded early",
+        event.as_registered is not True or registered is True,
+        "the result isn't as registered: outcomes existed before, the protocol was amended, or the"
+        " arms were unblinded early",
         where=known.name,
     )
     _check_basis(known, entry, event.basis)
@@ -183,10 +188,6 @@ def _may_conclude(known: Experiment, event: Result) -> bool:
     if is_final(known) or any(look.crossed for look in known.taken):
         return True
     return event.stopped_by != "person" and may_analyse(known)
-
-
-def _has_deviated(known: Experiment) -> bool:
-    return known.unblinded_early or any(one.class_ == "analysis" for one in known.amends)
 
 
 def _withdraw(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:

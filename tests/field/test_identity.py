@@ -134,6 +134,10 @@ def test_amended_analysis_is_never_as_registered(lab: Lab) -> None:
     result = lab.json("result")
     assert result["as_registered"] is False
     assert ["decision"] == result["amended"]
+    status = lab.json("status")
+    keys = ("as_registered", "amended", "existed_before")
+    assert [result[key] for key in keys] == [status[key] for key in keys]
+    assert ["decision"] == status["amendments"]
     assert "intact" == lab.json("replay")["record"]
 
 
