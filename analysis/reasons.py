@@ -209,6 +209,10 @@ def _diagnostic(facts: Facts) -> str:
     return f"a registered check failed{': ' + facts.detail if facts.detail else ''}"
 
 
+def _invalidated(facts: Facts) -> str:
+    return facts.detail or "the verdict changes without the outcomes that were declared invalid"
+
+
 def _under_run(facts: Facts) -> str:
     why = f" ({facts.detail})" if facts.detail else ""
     return f"the run ended{why} before its last planned look, and no boundary was crossed"
@@ -246,6 +250,7 @@ _SENTENCES: Final[Mapping[ReasonCode, Callable[[Facts], str]]] = {
     "missing_refused": _missing_refused,
     "methods_disagree": _disagree,
     "diagnostic": _diagnostic,
+    "invalidated": _invalidated,
     "under_run": _under_run,
     "stopped_by_person": _stopped,
     "bound_reached": lambda facts: _bound(facts, "at or above"),

@@ -58,6 +58,7 @@ ReasonCode = Literal[
     "missing_refused",
     "methods_disagree",
     "diagnostic",
+    "invalidated",
     "under_run",
     "stopped_by_person",
     "bound_reached",

@@ -132,7 +132,7 @@ def _own(tests: Sequence[Test], comparison: Comparison) -> list[Test]:
 def _compared(ending: Ending, other: Verdict) -> Ending:
     if ending.claim.verdict.verdict == other.verdict:
         return ending
-    claim = replace(ending.claim, verdict=Verdict("inconclusive", "diagnostic"))
+    claim = replace(ending.claim, verdict=Verdict("inconclusive", "invalidated"))
     return replace(ending, claim=claim, otherwise=other)
 
 
