@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from functools import cache
 from typing import cast
 
 import msgspec
@@ -50,6 +51,7 @@ def _require_all(definition: dict[str, object]) -> None:
     definition["required"] = list(members)
 
 
+@cache
 def schemas_digest() -> str:
     """Returns the SHA-256 over the schemas of all event kinds, in order of kind."""
     return sha256_hex("".join(schema_text(kind) for kind in sorted(EVENT_KINDS)).encode())
