@@ -14,6 +14,7 @@ from fairtrial.ledger.log import Log
 from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.replay import replay
 
+KEY = bytes(32)
 EVENTS = 20_000 if is_quick() else 200_000
 
 
@@ -30,7 +31,7 @@ def main() -> None:
             path = Path(folder) / f"ledger{suffix}"
             append_all(path, events=EVENTS, batch=1000)
             cache = Path(folder) / f"projection{suffix}"
-            log = Log(open_store(path), plan_of=lambda _: plan, cache=cache)
+            log = Log(open_store(path), plan_of=lambda _: plan, cache=cache, cache_key=KEY)
             log.save()
             log.close()
 
@@ -40,7 +41,7 @@ def main() -> None:
 
             def resume(path: Path = path, cache: Path = cache, rehash: bool = True) -> None:
                 store = open_store(path, read_only=True)
-                Log(store, plan_of=lambda _: plan, cache=cache, rehash=rehash).close()
+                Log(store, plan_of=lambda _: plan, cache=cache, cache_key=KEY, rehash=rehash).close()
 
             whole, naive, warm, checked = rounds(
                 verify,

@@ -18,7 +18,8 @@ from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.note import format_vkey
 from fairtrial.ledger.policy import Policy, parse_policy
 
-from .keys import Key, load_key, state_folder
+from .keys import Key, load_key
+from .places import state_folder
 
 __all__ = ("AnchorSetup", "anchor_setup")
 

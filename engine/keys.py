@@ -28,15 +28,15 @@ from fairtrial.ledger.durable import create_folder, sync_folder, write_new
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.note import VerifierKey, check_key_name
 
+from .places import key_folder
+
 __all__ = (
     "USES",
     "Key",
     "KeyUse",
     "create_key",
-    "key_folder",
     "list_keys",
     "load_key",
-    "state_folder",
 )
 
 KeyUse: TypeAlias = Literal["ledger", "witness", "person"]
@@ -68,25 +68,6 @@ class Key(NamedTuple):
     def verifier(self) -> VerifierKey:
         """Returns the public half of a witness's or a person's key."""
         return self.signer.verifier(self.signs_as, cosigner=self.use == "witness")
-
-
-def key_folder(environment: Mapping[str, str]) -> Path:
-    """Returns the folder of the key files."""
-    return _folder(environment, "FAIRTRIAL_KEYS", "XDG_CONFIG_HOME", ".config", "keys")
-
-
-def state_folder(environment: Mapping[str, str]) -> Path:
-    """Returns the folder of what is remembered outside every ledger."""
-    return _folder(environment, "FAIRTRIAL_STATE", "XDG_STATE_HOME", ".local/state", "")
-
-
-def _folder(environment: Mapping[str, str], own: str, base: str, home: str, inner: str) -> Path:
-    if environment.get(own):
-        return Path(environment[own]).absolute()
-    # The XDG specification has relative paths ignored.
-    given = Path(environment.get(base, ""))
-    root = given if given.is_absolute() else Path.home() / home
-    return root / "fairtrial" / inner
 
 
 def create_key(

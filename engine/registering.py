@@ -39,7 +39,7 @@ from fairtrial.ledger.protocol import (
     section_digests,
 )
 from fairtrial.ledger.sections import ArmBudget
-from fairtrial.ledger.state import Experiment
+from fairtrial.ledger.state import Experiment, State, next_number
 
 from .files import FileEntry, list_files, named_files
 from .git import git_file, uncommitted
@@ -257,28 +257,34 @@ def amend(trial: Trial, known: Experiment, loaded: Loaded, *, reason: str) -> Am
             where=str(loaded.path),
             todo="write the registered bytes back: ledger show --protocol",
         )
-    resolved = encode_resolved(loaded.protocol)
+    protocol = trial.blobs.put(loaded.data)
+    resolved = trial.blobs.put(encode_resolved(loaded.protocol))
 
-    event = Amend(
-        experiment=known.name,
-        number=trial.log.state.experiments[known.name].counters.get("amend", 0) + 1,
-        subject=_newest(trial, known),
-        protocol=trial.blobs.put(loaded.data),
-        resolved=trial.blobs.put(resolved),
-        sections=section_digests(loaded.protocol),
-        fields=tuple(change.field for change in changes),
-        rules=rules_of(loaded.protocol) if known.freeze_seq is not None else None,
-        looks=amended_looks(trial, known, loaded.protocol, [c.section for c in changes]),
-        outcomes=known.settled,
-        looks_taken=len(known.taken),
-        class_=_class_of([change.section for change in changes]),
-        reason=reason,
-    )
+    def make(state: State) -> Amend:
+        # Under the lock: what a run appends in the meantime is counted.
+        now = state.experiments[known.name]
+        return Amend(
+            experiment=known.name,
+            number=next_number(state, "amend", known.name),
+            subject=_newest(trial, now),
+            protocol=protocol,
+            resolved=resolved,
+            sections=section_digests(loaded.protocol),
+            fields=tuple(change.field for change in changes),
+            rules=rules_of(loaded.protocol) if now.freeze_seq is not None else None,
+            looks=amended_looks(trial, now, loaded.protocol, [c.section for c in changes]),
+            outcomes=now.settled,
+            looks_taken=len(now.taken),
+            class_=_class_of([change.section for change in changes]),
+            reason=reason,
+        )
+
     try:
-        trial.append(event)
+        event = trial.append(make).event
     except LedgerError as error:
         error.todo = error.todo or "ledger status"
         raise
+    assert isinstance(event, Amend)
     return event
 
 

@@ -19,10 +19,10 @@ from typing import Protocol
 import anyio
 import msgspec
 
-from fairtrial.ledger.errors import RefusedError, TransitionError
+from fairtrial.ledger.errors import RefusedError, StoreError, TransitionError
 from fairtrial.ledger.events import AttemptEnd, GitState, Start, Stop, StopReason
 from fairtrial.ledger.locks import file_lock, run_lock_path
-from fairtrial.ledger.state import Experiment, State, is_ended, is_final
+from fairtrial.ledger.state import Experiment, State, is_ended, is_final, is_idle
 
 from .concluding import take_look
 from .drivers import Driver
@@ -32,7 +32,7 @@ from .git import git_commit, git_is_clean
 from .trial import Trial, tool_name
 from .verifying import check_identities, check_registered, protocol_folder
 
-__all__ = ("ProgressSink", "RunReport", "run_experiment")
+__all__ = ("ProgressSink", "RunReport", "end_dead_session", "run_experiment")
 
 
 class ProgressSink(Protocol):
@@ -105,6 +105,8 @@ def run_experiment(
             where=known.name,
             todo=f"ledger register PROTOCOL --supersedes {known.name}",
         )
+    if is_final(known) and not is_ended(known):
+        end_dead_session(trial, known)
     if is_ended(known) or is_final(known):
         return _report(trial, known, "complete", resumed=False, lost=0, note=None)
     lock = run_lock_path(trial.path, known.name)
@@ -141,12 +143,21 @@ def _locked_run(
             drivers=drivers,
             session=session,
             concurrency=concurrency,
-            take_look=partial(_take_look, trial, known, sink),
+            take_look=partial(_take_look, trial, known, drivers, sink),
             sink=sink,
         )
         return await executor.run()
 
-    reason, note = anyio.run(execute)
+    try:
+        reason, note = anyio.run(execute)
+        # What changed while the run went on is on record, and the run didn't end as it should.
+        _check_again(trial, known, drivers)
+    except StoreError:
+        # Nothing is known of the medium any more; the next start closes what is open.
+        raise
+    except Exception as error:
+        _stop_crashed(trial, known, session, error)
+        raise
     trial.append(Stop(experiment=known.name, number=session, reason=reason, note=note))
     return _report(trial, known, reason, resumed=resumed, lost=lost, note=note)
 
@@ -218,8 +229,47 @@ def _close_lost(trial: Trial, known: Experiment, session: int) -> int:
     return len(ends)
 
 
-def _take_look(trial: Trial, known: Experiment, sink: ProgressSink) -> bool:
+def _check_again(trial: Trial, known: Experiment, drivers: dict[str, Driver]) -> None:
+    """Compares files and arms once more, so that a change during a run is on record.
+
+    Raises:
+        DigestMismatchError: Something registered changed while the run went on.
+    """
+    check_registered(trial, known, act="run")
+    check_identities(trial, known, drivers, act="run")
+
+
+def _stop_crashed(trial: Trial, known: Experiment, session: int, error: Exception) -> None:
+    """Stops a session that an error ended, if nothing of it is open."""
+    if known.live and known.open == 0:
+        # An event holds no text of an exception: its class is enough to find the log line.
+        note = f"ended by {type(error).__name__}"
+        trial.append(Stop(experiment=known.name, number=session, reason="crashed", note=note))
+
+
+def end_dead_session(trial: Trial, known: Experiment) -> None:
+    """Closes what a killed run left behind, so that an experiment can end without another run.
+
+    Raises:
+        BusyError: The run is alive.
+    """
+    if is_idle(known):
+        return
+    lock = run_lock_path(trial.path, known.name)
+    with file_lock(lock, timeout_seconds=0.0, what=f"closing a dead session of {known.name}"):
+        trial.log.refresh()
+        if is_idle(known):
+            return
+        session = _start(trial, known, {"purpose": "to close a session that was killed"})
+        _close_lost(trial, known, session)
+        trial.append(Stop(experiment=known.name, number=session, reason="crashed"))
+
+
+def _take_look(
+    trial: Trial, known: Experiment, drivers: dict[str, Driver], sink: ProgressSink
+) -> bool:
     """Takes the due look; returns whether the run goes on. Says only whether it crossed."""
+    _check_again(trial, known, drivers)
     event = take_look(trial, known)
     crossed = known.taken[-1].crossed
     goes = "going on" if event.continues else "the run ends"

@@ -30,7 +30,7 @@ from fairtrial.ledger.events import (
     Withdraw,
 )
 from fairtrial.ledger.protocol import nano_usd
-from fairtrial.ledger.state import Experiment, due_look
+from fairtrial.ledger.state import Experiment, due_look, is_final
 
 from .anchor_setup import anchor_setup
 from .anchoring import Sealed, seal, setup_for
@@ -40,7 +40,7 @@ from .files import list_files
 from .freezing import Design, freeze
 from .inspecting import entry_of
 from .registering import Loaded, amend, git_state, load_protocol, register
-from .running import ProgressSink, RunReport, run_experiment
+from .running import ProgressSink, RunReport, end_dead_session, run_experiment
 from .trial import Trial, open_trial
 from .verifying import protocol_path
 from .waiting import check_run_allowed
@@ -286,6 +286,8 @@ def result_of(
             _anchor_again(trial, known, key)
             return result(trial, known), trial.keep_receipt("result")
         setup = setup_for(trial, known, key)
+        if stop or is_final(known):
+            end_dead_session(trial, known)
         concluded = result(trial, known, stop=stop, reason=reason)
         seal(trial, setup, known)
         return concluded, trial.keep_receipt("result")
@@ -325,7 +327,9 @@ def amend_protocol(
 def withdraw_experiment(ledger: Path, name: str | None, *, actor: str, reason: str) -> Receipted:
     """Ends an experiment without a result."""
     with open_trial(ledger, actor=actor) as trial:
-        event = Withdraw(experiment=trial.experiment(name).name, reason=_reason(reason))
+        known = trial.experiment(name)
+        event = Withdraw(experiment=known.name, reason=_reason(reason))
+        end_dead_session(trial, known)
         trial.append(event)
         return Receipted(event, trial.keep_receipt("withdraw"))
 

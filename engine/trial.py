@@ -6,6 +6,7 @@ Leaves every act to the modules that carry one out (`registering.py`, `running.p
 Rules:
 - Opening for reading writes nothing and never creates a ledger.
 - Registered values come from the blobs that the ledger names, never from the files beside it.
+- A tool whose schemas aren't those of the newest writer says so before its first act.
 - Every act that writes ends with a receipt: ledger, size and root in one line, to be kept
   elsewhere.
 """
@@ -13,6 +14,7 @@ Rules:
 from __future__ import annotations
 
 import base64
+import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +29,7 @@ from fairtrial.ledger.blobs import BlobStore
 from fairtrial.ledger.entry import Entry
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.event_schemas import schemas_digest
-from fairtrial.ledger.events import Blob, Event, Head, Look, Open
+from fairtrial.ledger.events import Adopt, Blob, Event, Head, Look, Open
 from fairtrial.ledger.log import (
     Appended,
     Log,
@@ -39,8 +41,9 @@ from fairtrial.ledger.log import (
 )
 from fairtrial.ledger.opening import blob_store, open_store, side_folder
 from fairtrial.ledger.protocol import Protocol, decode_resolved
-from fairtrial.ledger.state import Experiment, PlanColumns
+from fairtrial.ledger.state import Experiment, PlanColumns, next_number
 
+from .cache_key import cache_key
 from .plan import Plan, parse_plan
 from .recovering import record_torn, set_torn_aside
 from .units import Units, parse_units
@@ -233,6 +236,7 @@ class Trial(Reader):
             store,
             plan_of=self.read_columns,
             cache=self.side / "cache" / "projection",
+            cache_key=cache_key(os.environ, create=not read_only),
             clock=clock,
             rehash=rehash,
         )
@@ -315,11 +319,49 @@ def open_trial(
             _open_ledger(trial, vkey_of)
         if not read_only and trial.log.state.size:
             record_torn(trial)
+            _check_receipts(trial)
+            _adopt(trial)
         yield trial
         if not read_only:
             trial.log.save()
     finally:
         store.close()
+
+
+def _adopt(trial: Trial) -> None:
+    """Puts on record that a tool of other schemas writes from here on."""
+    state, schemas = trial.log.state, schemas_digest()
+    if state.schemas != schemas and not state.closed:
+        number = next_number(state, "adopt", "")
+        trial.append(Adopt(number=number, tool=tool_name(), schemas=schemas))
+
+
+def _check_receipts(trial: Trial) -> None:
+    """Checks the ledger against the newest receipt beside it, before anything is added.
+
+    Raises:
+        IntegrityError: The ledger is shorter than, or another than, what it gave a receipt for.
+    """
+    kept = sorted((trial.side / "receipts").glob("*-*.txt"), key=_receipt_size)
+    if not kept:
+        return
+    receipt = parse_receipt(kept[-1].read_text(encoding="utf-8"))
+    size = trial.log.state.size
+    if receipt.ledger != trial.log.ledger:
+        return
+    if receipt.size > size or trial.log.root_at(receipt.size) != receipt.root:
+        raise IntegrityError(
+            "the ledger isn't the one that the receipt beside it was given for",
+            where=str(kept[-1]),
+            expected=f"{receipt.size} entries with the root of the receipt",
+            found=f"{size} entries" if receipt.size > size else "another root",
+            todo=f"put the newer copy back; ledger replay --against {kept[-1]} tells more",
+        )
+
+
+def _receipt_size(path: Path) -> int:
+    digits = path.name.partition("-")[0]
+    return int(digits) if digits.isdecimal() else 0
 
 
 def _open_ledger(trial: Trial, vkey_of: Callable[[str], str | None] | None) -> None:

@@ -22,7 +22,8 @@ from fairtrial.ledger.proofs import ConsistencyProof, format_consistency, parse_
 from .anchor_acts import Checkpointed, read_file
 from .anchor_setup import anchor_setup
 from .anchoring import witness_note, write_checkpoint
-from .keys import load_key, state_folder
+from .keys import load_key
+from .places import state_folder
 from .trial import open_trial
 from .witnessing import Witness, with_lines
 

@@ -25,6 +25,7 @@ from .errors import (
     ConflictError,
     IntegrityError,
     LedgerError,
+    PlanMissingError,
     RefusedError,
     StoreError,
     TransitionError,
@@ -95,6 +96,7 @@ class Log:
         store: Where the entries live.
         plan_of: Reads a plan blob for the fold.
         cache: The projection's file; None for no cache.
+        cache_key: 32 bytes that seal it, kept outside the ledger; None for no cache.
         clock: Returns the time of an entry.
         rehash: Whether the whole prefix under a cached projection is hashed again first.
 
@@ -108,17 +110,19 @@ class Log:
         *,
         plan_of: PlanReader,
         cache: Path | None = None,
+        cache_key: bytes | None = None,
         clock: Callable[[], str] = utc_now,
         rehash: bool = True,
     ) -> None:
         self.store, self.clock = store, clock
         self.state, self._tree, self._leaf = State(), CompactRange(), bytes(32)
-        self._plan_of, self._cache = plan_of, cache
+        self._plan_of, self._cache_key = plan_of, cache_key or b""
+        self._cache = cache if cache_key is not None else None
         self._broken = False
         # Leaves that are folded and not in the store yet: those of the batch that grows.
         self._pending: list[bytes] = []
         self._roots: dict[int, bytes] = {}
-        self.folded_from = self._load(rehash) if cache is not None else 0
+        self.folded_from = self._load(rehash) if self._cache is not None else 0
         self._saved = self.state.size
         self.refresh()
 
@@ -129,7 +133,7 @@ class Log:
             IntegrityError: The ledger no longer begins with what the projection saw.
         """
         assert self._cache is not None
-        projection = load_projection(self._cache)
+        projection = load_projection(self._cache, key=self._cache_key)
         first = next(iter(self.store.read(0, 1)), None)
         if projection is None or first is None:
             return 0
@@ -176,6 +180,7 @@ class Log:
 
         Raises:
             IntegrityError: The ledger lost or changed entries, or what was appended breaks a rule.
+            PlanMissingError: The blob of a frozen plan isn't there.
             StoreError: This log met an error of its medium before.
         """
         self._require_usable()
@@ -202,7 +207,7 @@ class Log:
         check_entry(entry, ledger=self.state.ledger or None, seq=self.state.size, prev=self._leaf)
         try:
             self._advance(entry, decode_event(entry.event))
-        except IntegrityError:
+        except (IntegrityError, PlanMissingError):
             raise
         except LedgerError as error:
             raise IntegrityError(
@@ -272,7 +277,7 @@ class Log:
                     raise
                 return old
         except StoreError as error:
-            if not isinstance(error, ConflictError):
+            if not isinstance(error, (ConflictError, PlanMissingError)):
                 raise
             return error
         except LedgerError as error:
@@ -367,7 +372,7 @@ class Log:
     def save(self) -> None:
         """Writes the projection when it is behind."""
         if self._cache is not None and not self._broken and self._saved != self.state.size:
-            save_projection(self._cache, self.state, self._tree, self._leaf)
+            save_projection(self._cache, self.state, self._tree, self._leaf, key=self._cache_key)
             self._saved = self.state.size
 
     def close(self) -> None:

@@ -3,7 +3,8 @@
 Leaves the decision to trust it to `log.py`; `replay` never reads it.
 
 Rules:
-- One file, checksummed; anything odd about it means that there is no cache.
+- One file, sealed by a keyed hash; anything odd about it means that there is no cache. The key is
+  the caller's, kept outside the ledger, so whoever can write beside a ledger can't write a fold.
 - It names the ledger, the size, the last leaf, the root and the code that folded: another version
   of the fold never reads it, nor a machine of another byte order.
 - It is written to a temporary name and renamed; losing it costs time and nothing else.
@@ -16,6 +17,7 @@ import sys
 from array import array
 from contextlib import suppress
 from functools import cache
+from hmac import compare_digest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,18 +80,18 @@ def _code() -> str:
     return hasher.hexdigest()
 
 
-def encode_projection(state: State, tree: CompactRange, leaf: bytes) -> bytes:
+def encode_projection(state: State, tree: CompactRange, leaf: bytes, *, key: bytes) -> bytes:
     """Returns the bytes of a projection behind their checksum."""
     projection = Projection(
         code=_code(), leaf=leaf, root=tree.root(), hashes=tree.hashes, state=state
     )
     data = msgspec.msgpack.encode(projection, enc_hook=_to_bytes)
-    return blake3(data).digest() + data
+    return blake3(data, key=key).digest() + data
 
 
-def parse_projection(data: bytes) -> Projection | None:
-    """Returns the projection in these bytes, None when they are damaged or of other code."""
-    if len(data) < 32 or blake3(data[32:]).digest() != data[:32]:
+def parse_projection(data: bytes, *, key: bytes) -> Projection | None:
+    """Returns the projection in these bytes, None when they are damaged, of other code or key."""
+    if len(data) < 32 or not compare_digest(blake3(data[32:], key=key).digest(), data[:32]):
         return None
     try:
         projection = msgspec.msgpack.decode(data[32:], type=Projection, dec_hook=_from_bytes)
@@ -98,12 +100,14 @@ def parse_projection(data: bytes) -> Projection | None:
     return projection if projection.code == _code() else None
 
 
-def save_projection(path: Path, state: State, tree: CompactRange, leaf: bytes) -> None:
+def save_projection(
+    path: Path, state: State, tree: CompactRange, leaf: bytes, *, key: bytes
+) -> None:
     """Writes the cache; a failure to write is no failure of the caller's act."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(encode_projection(state, tree, leaf))
+        temporary.write_bytes(encode_projection(state, tree, leaf, key=key))
         temporary.replace(path)
     except OSError:
         # A cache that can't be written is a cache that isn't there.
@@ -111,9 +115,9 @@ def save_projection(path: Path, state: State, tree: CompactRange, leaf: bytes) -
             temporary.unlink()
 
 
-def load_projection(path: Path) -> Projection | None:
-    """Returns the cache, or None when it is missing, damaged or written by other code."""
+def load_projection(path: Path, *, key: bytes) -> Projection | None:
+    """Returns the cache, or None when it is missing, damaged, or of other code or key."""
     try:
-        return parse_projection(path.read_bytes())
+        return parse_projection(path.read_bytes(), key=key)
     except OSError:
         return None

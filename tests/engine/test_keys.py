@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairtrial.engine.heads import read_record, sign_head
-from fairtrial.engine.keys import create_key, key_folder, list_keys, load_key, state_folder
+from fairtrial.engine.keys import create_key, list_keys, load_key
+from fairtrial.engine.places import key_folder, state_folder
 from fairtrial.ledger.canonical import encode_event, event_id
 from fairtrial.ledger.checkpoint import Checkpoint, SigningKey, open_checkpoint
 from fairtrial.ledger.entry import FIRST_PREV, build_entry

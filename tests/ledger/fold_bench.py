@@ -15,6 +15,8 @@ from fairtrial.ledger.state import PlanColumns
 
 from .fold_drafts import LEDGER, Design, Drafter, comparisons, digest, make_design
 
+CACHE_KEY = bytes(range(32))
+
 
 class Clock:
     """A clock that goes on by a millisecond each time it is read."""
@@ -51,6 +53,7 @@ class Bench(Drafter):
             MemoryStore(self.medium),
             plan_of=lambda blob: plans.get(blob.sha256),
             cache=cache,
+            cache_key=CACHE_KEY,
             clock=self.clock,
             rehash=rehash,
         )
@@ -59,7 +62,9 @@ class Bench(Drafter):
     def snapshot(self) -> bytes:
         """Returns bytes that differ when anything of the fold differs."""
         head = self.log.head()
-        return encode_projection(self.log.state, CompactRange(), bytes.fromhex(head.root))
+        return encode_projection(
+            self.log.state, CompactRange(), bytes.fromhex(head.root), key=CACHE_KEY
+        )
 
     def append(self, *events: Event) -> Bench:
         """Appends events; each must be taken."""

@@ -30,7 +30,7 @@ from fairtrial.ledger.log import Appended
 from fairtrial.ledger.projection import parse_projection
 from fairtrial.ledger.state import Experiment, is_ended
 
-from .fold_bench import Bench
+from .fold_bench import CACHE_KEY, Bench
 from .fold_drafts import (
     LEDGER,
     RESERVE,
@@ -406,7 +406,7 @@ class Histories(RuleBasedStateMachine):
         log = self.root.log
         fresh = Bench(self.root).log
         assert (log.state, log.head()) == (fresh.state, fresh.head())
-        projection = parse_projection(self.root.snapshot())
+        projection = parse_projection(self.root.snapshot(), key=CACHE_KEY)
         assert projection is not None
         assert log.state == projection.state
 

@@ -17,7 +17,7 @@ from fairtrial.ledger.projection import (
     save_projection,
 )
 
-from .fold_bench import Bench
+from .fold_bench import CACHE_KEY, Bench
 from .fold_drafts import make_arm, make_design
 
 
@@ -41,7 +41,7 @@ def _cached(path: Path) -> Bench:
 def test_projection_keeps_the_state(tmp_path: Path) -> None:
     """What is loaded equals what was saved, in every field and column."""
     bench = _cached(tmp_path / "cache" / "fold")
-    loaded = load_projection(tmp_path / "cache" / "fold")
+    loaded = load_projection(tmp_path / "cache" / "fold", key=CACHE_KEY)
     assert loaded is not None
     assert bench.log.state == loaded.state
     assert list(bench.log.state.experiments) == list(loaded.state.experiments)
@@ -99,7 +99,7 @@ def test_damaged_projection_is_no_projection(tmp_path: Path, damage: str) -> Non
         flipped = data[:100] + bytes([data[100] ^ 1]) + data[101:]
         damaged = {"cut": data[:-1], "flip": flipped, "empty": b"", "checksum": b"\0" + data[1:]}
         path.write_bytes(damaged[damage])
-    assert None is load_projection(path)
+    assert None is load_projection(path, key=CACHE_KEY)
     fresh = Bench(bench, cache=path)
     assert (0, bench.log.state) == (fresh.log.folded_from, fresh.log.state)
 
@@ -107,7 +107,7 @@ def test_damaged_projection_is_no_projection(tmp_path: Path, damage: str) -> Non
 def _sealed(value: object) -> bytes:
     """Returns a value as the bytes of a projection, with a right checksum."""
     data = msgspec.msgpack.encode(value)
-    return blake3(data).digest() + data
+    return blake3(data, key=CACHE_KEY).digest() + data
 
 
 def test_projection_of_other_code_is_no_projection(tmp_path: Path) -> None:
@@ -115,15 +115,15 @@ def test_projection_of_other_code_is_no_projection(tmp_path: Path) -> None:
     path = tmp_path / "fold"
     bench = _cached(path)
     value = msgspec.msgpack.decode(path.read_bytes()[32:])
-    assert parse_projection(_sealed(value)) is not None
+    assert parse_projection(_sealed(value), key=CACHE_KEY) is not None
     path.write_bytes(_sealed({**value, "code": "0" * 64}))
-    assert None is load_projection(path)
+    assert None is load_projection(path, key=CACHE_KEY)
     assert 0 == Bench(bench, cache=path).log.folded_from
 
 
 def test_projection_with_another_shape_is_no_projection() -> None:
     """Bytes with a right checksum that hold something else are no projection."""
-    assert None is parse_projection(_sealed({"code": 1}))
+    assert None is parse_projection(_sealed({"code": 1}), key=CACHE_KEY)
 
 
 def test_projection_of_another_ledger_is_no_projection(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_projection_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     bench = _rich()
     (tmp_path / "file").write_bytes(b"")
     for path in (tmp_path / "file" / "fold", tmp_path):
-        save_projection(path, bench.log.state, CompactRange(), bytes(32))
+        save_projection(path, bench.log.state, CompactRange(), bytes(32), key=CACHE_KEY)
     assert ["file"] == [path.name for path in tmp_path.iterdir()]
 
 
@@ -191,6 +191,20 @@ def test_projection_is_small() -> None:
     bench = Bench().frozen(make_design(1000))
     small = Bench().frozen(make_design(1))
     sizes = [
-        len(encode_projection(one.log.state, CompactRange(), bytes(32))) for one in (small, bench)
+        len(encode_projection(one.log.state, CompactRange(), bytes(32), key=CACHE_KEY))
+        for one in (small, bench)
     ]
     assert sizes[1] - sizes[0] < 40 * 1998
+
+
+def test_projection_of_another_key_is_no_projection(tmp_path: Path) -> None:
+    """Whoever can write beside a ledger, but hasn't the key, can't make a fold that is believed."""
+    path = tmp_path / "fold"
+    bench = _cached(path)
+    data = path.read_bytes()[32:]
+    for key in (bytes(32), bytes(reversed(CACHE_KEY))):
+        path.write_bytes(blake3(data, key=key).digest() + data)
+        assert None is load_projection(path, key=CACHE_KEY)
+        assert 0 == Bench(bench, cache=path).log.folded_from
+    path.write_bytes(blake3(data).digest() + data)
+    assert None is load_projection(path, key=CACHE_KEY)
