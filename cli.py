@@ -91,6 +91,7 @@ EXIT_CODES = {
     "numbers_differ": 15,
     "files_differ": 16,
     "NewerError": 17,
+    "PlanMissingError": 8,
     "newer": 17,
     "interrupted": 130,
     "terminated": 143,

@@ -71,7 +71,7 @@ class Story:
         ends: How attempts ended that settled no slot, by status.
         statuses: Outcomes by status.
         slots: Planned slots; 0 before the freeze.
-        live: Outcomes that came of an attempt.
+        open: Positions of slots whose newest attempt has no end.
         in_points: Endpoints whose differences are differences of shares.
     """
 
@@ -81,7 +81,7 @@ class Story:
     attempts: int = 0
     ends: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
-    live: int = 0
+    open: set[int] = field(default_factory=set)
     sessions: int = 0
     looks: int = 0
     amendments: list[Change] = field(default_factory=list)
@@ -101,7 +101,13 @@ class Story:
     @property
     def open_attempts(self) -> int:
         """Attempts without an end."""
-        return self.attempts - self.ends.total() - self.live
+        return len(self.open)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is pending: a look ended the run, or the experiment has ended."""
+        ended = self.result is not None or self.withdrawn is not None
+        return ended or (self.last_look is not None and not self.last_look.continues)
 
 
 def read_protocol(ledger: Path, name: str | None) -> Protocol:
@@ -162,11 +168,13 @@ def _count(story: Story, seq: int, event: Event) -> None:
     match event:
         case Decision():
             story.statuses[event.status] += 1
-            story.live += event.attempt > 0
+            story.open.discard(event.position)
         case Attempt():
             story.attempts += 1
+            story.open.add(event.position)
         case AttemptEnd():
             story.ends[event.status] += 1
+            story.open.discard(event.position)
         case Freeze():
             story.slots = event.slot_count
         case Look():

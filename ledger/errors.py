@@ -12,6 +12,7 @@
         IntegrityError         bytes contradict their hashes; writing stops
         TornError              bytes after the last whole entry: a crash, to be recovered
         NewerError             the ledger was written by a newer format than this tool knows
+        PlanMissingError       the frozen plan's blob isn't beside the ledger
       DriverError              a driver broke its contract
 
 Rules:
@@ -33,6 +34,7 @@ __all__ = (
     "IntegrityError",
     "LedgerError",
     "NewerError",
+    "PlanMissingError",
     "Problem",
     "ProtocolError",
     "RefusedError",
@@ -146,6 +148,18 @@ class TornError(StoreError):
 
 class NewerError(StoreError):
     """The ledger holds what only a newer version of this tool understands."""
+
+
+class PlanMissingError(StoreError):
+    """The blob of a frozen plan isn't there: what follows it can be neither read nor judged."""
+
+    def __init__(self, blake3: str) -> None:
+        super().__init__(
+            "the blob of the frozen plan is missing",
+            where=f"blob {blake3}",
+            expected="the folder named as the ledger's file with .d at the end, beside it",
+            todo="bring the ledger's .d folder along with the ledger",
+        )
 
 
 class DriverError(LedgerError):

@@ -28,7 +28,7 @@ import msgspec
 from .canonical import decode_event, event_id
 from .claims import SELF_SIGNED, judge, outside
 from .entry import FIRST_PREV, Entry, parse_entry
-from .errors import LedgerError
+from .errors import LedgerError, PlanMissingError
 from .events import (
     Amend,
     Anchor,
@@ -263,11 +263,10 @@ def _apply(walk: _Walk, seq: int, entry: Entry, event: Event) -> None:
         walk.cases.append(NumbersCase(seq, event, _snapshot(known) if known else None))
     try:
         walk.state = apply(walk.state, entry, event, plan_of=walk.plan_of)
+    except PlanMissingError as error:
+        walk.skipped["rules"] = f"entry {seq}: {error.what}"
+        walk.rules_stopped = True
     except LedgerError as error:
-        if "isn't at hand" in error.what:
-            walk.skipped["rules"] = f"entry {seq}: {error.what}"
-            walk.rules_stopped = True
-            return
         # A refused entry leaves the state as it was, but it still holds its place.
         walk.state.size = seq + 1
         found = f"{error.what} ({error.where})" if error.where else error.what

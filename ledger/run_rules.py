@@ -23,7 +23,7 @@ from .ceilings import (
     seconds_run,
 )
 from .entry import Entry
-from .errors import BudgetExceededError, TransitionError
+from .errors import BudgetExceededError, PlanMissingError, TransitionError
 from .events import Attempt, AttemptEnd, Decision, Event, Settle, Start, Stop, StopReason
 from .slots import ENDINGS, STATUSES, Slots
 from .state import (
@@ -295,15 +295,12 @@ def plan_of_experiment(known: Experiment, plan_of: PlanReader) -> PlanColumns:
     """Returns the frozen plan.
 
     Raises:
-        TransitionError: Its blob isn't at hand.
+        PlanMissingError: Its blob isn't there.
     """
-    plan = plan_of(known.plan_blob) if known.plan_blob is not None else None
+    assert known.plan_blob is not None, "only a frozen experiment is run"
+    plan = plan_of(known.plan_blob)
     if plan is None:
-        raise TransitionError(
-            "the frozen plan isn't at hand",
-            where=known.name,
-            todo="put the blobs folder back beside the ledger",
-        )
+        raise PlanMissingError(known.plan_blob.blake3)
     return plan
 
 

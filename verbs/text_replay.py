@@ -145,7 +145,7 @@ def _counts_text(story: Story) -> str:
     if not story.slots:
         return "no slots yet"
     missing = story.slots - story.outcomes
-    rest = "not run" if story.result is not None or story.withdrawn is not None else "pending"
+    rest = "not run" if story.is_complete else "pending"
     text = (
         f"{quantity(story.slots, 'slot')} = {quantity(story.outcomes, 'outcome')}"
         f" + {count(missing)} {rest}"
@@ -242,7 +242,11 @@ def _verdict_text(report: ReplayReport, story: Story, named: bool) -> str:
     if story.result is not None:
         return f"{name}{story.result.verdict}{_numbers_of(story.result, story)}"
     word = report.verdicts.get(story.name, "open")
-    return f"{name}{'none, withdrawn' if word == 'withdrawn' else 'none yet (abandoned? ask)'}"
+    if word == "withdrawn":
+        return f"{name}none, withdrawn"
+    if story.is_complete:
+        return f"{name}none yet (the run is complete: ledger result)"
+    return f"{name}none yet (abandoned? ask)"
 
 
 def _numbers_of(result: Result, story: Story) -> str:

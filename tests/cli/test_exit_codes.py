@@ -88,6 +88,17 @@ def test_missing_ledger_is_8_and_nothing_is_created(shell: Shell) -> None:
     assert [] == list(shell.folder.iterdir())
 
 
+def test_ledger_without_its_folder_is_8_and_says_what_to_bring(concluded: Shell) -> None:
+    """A missing blob of the plan is nothing corrupt: each verb names the folder that is missing."""
+    (concluded.folder / "ledger.db.d").rename(concluded.folder / "elsewhere")
+    for words in (("status",), ("run",), ("look",), ("result",)):
+        said = concluded.ledger(*words)
+        assert (8, True) == (said.code, "bring the ledger's .d folder" in said.err), words
+        assert "breaks a rule" not in said.err
+    assert 16 == concluded.ledger("replay").code
+    assert "PlanMissingError" == concluded.ledger("status", "--json").json["error"]["class"]
+
+
 def test_not_anchored_as_required_is_10(concluded: Shell) -> None:
     """`--require` fails unless all entries are vouched for, or all files are here."""
     line = receipt_of(concluded.folder)

@@ -251,3 +251,18 @@ def test_command_that_compare_names_puts_the_same_comparison_on_record(shell: Sh
     trial.ok("register")
     trial.ok("run")
     assert report["would_be"] == trial.ok("result", "--json").json["verdict"]
+
+
+def test_replay_counts_what_status_counts(example: Make) -> None:
+    """A slot that is given up leaves no attempt open, and after a crossing nothing is pending."""
+    fault = 'job = json.load(sys.stdin)\nif job["unit"] in ("sum-01", "sum-09", "sum-17"):\n    sys.exit(75)\n'
+    shell = example({"job = json.load(sys.stdin)\n": fault})
+    shell.ok("register")
+    shell.ok("run")
+    status = shell.ok("status", "--json").json
+    assert ("complete", 0) == (status["state"], status["pending"])
+    said = shell.ok("replay")
+    assert f"+ {status['not_run']} not run" in said.out
+    assert re.search(r"attempts, [1-9]\d* failed, 0 left open", said.out)
+    assert "abandoned" not in said.out
+    assert "none yet (the run is complete: ledger result)" in said.out

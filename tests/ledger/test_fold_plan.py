@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairtrial.ledger.entry import parse_entry
-from fairtrial.ledger.errors import ConflictError, TransitionError
+from fairtrial.ledger.errors import ConflictError, PlanMissingError, TransitionError
 from fairtrial.ledger.fold import apply
 from fairtrial.ledger.state import State
 
@@ -164,8 +164,9 @@ BEFORE_THE_RUN = (
     Pair(
         "the plan is at hand",
         lambda b: b.registered().draft("freeze", plan=blob("elsewhere")),
-        "isn't at hand",
+        "the blob of the frozen plan is missing",
         lambda b: b.registered().draft("freeze"),
+        PlanMissingError,
     ),
     Pair(
         "arms have names of their own",
