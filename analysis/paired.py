@@ -44,6 +44,8 @@ __all__ = (
 )
 
 _ZERO = 1e-12
+# A smaller square has lost digits, or is 0 where the values aren't.
+_UNDERFLOW = 1e-290
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +60,7 @@ class ClusteredMean:
         clusters: number of clusters, at least 2.
         variance_naive: squared standard error that ignores clusters, with divisor n squared.
         cr0: standard error without correction; `cr1`, `cr2`, `cr3` likewise.
-        degenerate: the cluster residuals are all zero, up to rounding.
+        degenerate: the cluster residuals are all zero, up to rounding or by underflow.
     """
 
     estimate: float
@@ -229,6 +231,7 @@ def _clustered(groups: Groups) -> ClusteredMean:
     h = (n - groups.sizes) / n
     cr0, cr2, cr3 = (exact_sum(squares / h**power) / (n * n) for power in (0, 1, 2))
     flat = bool(np.all(np.abs(residuals) <= _ZERO * groups.largest * groups.sizes))
+    flat = flat or cr2 < _UNDERFLOW
     keep = 0.0 if flat else 1.0
     return ClusteredMean(
         estimate=mean,

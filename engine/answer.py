@@ -42,6 +42,11 @@ __all__ = ("Answer", "Output", "bad_output", "check_limits", "parse_answer", "pa
 Output: TypeAlias = Literal["json", "text", "exit"]
 
 # A quoted text, or a not-a-number in one of the spellings that printf and f-strings give.
+_NOT_USED = {
+    "score_null": "null, not a number",
+    "score_not_finite": "not a finite number",
+    "score_out_of_range": f"larger than {fields.SCORE_MAX:g}, which no analysis can compute with",
+}
 _LOOSE_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])(-?)(nan|inf(?:inity)?)(?![\w.])', re.I)
 
 
@@ -185,9 +190,16 @@ def _load(line: bytes) -> dict[object, object]:
 
 def _loads(text: str) -> object:
     try:
-        return json.loads(text, parse_float=Decimal, object_pairs_hook=_unique)
+        return json.loads(text, parse_float=_decimal, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         return None
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        raise BadAnswerError(f"the number {text[:40]} has too large an exponent") from None
 
 
 def _spell(match: re.Match[str]) -> str:
@@ -230,7 +242,7 @@ def _answer(found: Mapping[object, object]) -> Answer:
         raise BadAnswerError("an answer with status ok needs one of passed, score, scores, answer")
     if status == "ok" and lost:
         name, code = next(iter(lost.items()))
-        status, message = "ungraded", f"{name} is not a finite number"
+        status, message = "ungraded", f"{name} is {_NOT_USED[code]}"
     return Answer(
         status=status,
         code=code,

@@ -18,6 +18,8 @@ from fairtrial.ledger.events import Status
 
 __all__ = (
     "ANSWER_KEYS",
+    "SCORE_MAX",
+    "USD_MAX",
     "BadAnswerError",
     "bool_of",
     "check_keys",
@@ -39,6 +41,10 @@ ANSWER_KEYS = (
     "artifacts", "error", "extra",
 )  # fmt: skip
 NANO_MAX = 2**53 - 1
+# Far above any measure, and far enough below the largest float that sums of squares can't overflow.
+SCORE_MAX = 1e100
+# More for one attempt is a unit mixed up; a sum of such costs would soon pass what fits the record.
+USD_MAX = 100_000
 
 _ERROR_KEYS = ("kind", "message", "retry")
 _TOKEN_KEYS = ("input_uncached", "input_cached", "input_total", "output")
@@ -54,18 +60,21 @@ def nano_usd(value: object) -> int:
     """Returns an amount of usd as whole nano-USD, rounded half up.
 
     Raises:
-        ValueError: It isn't a number from 0 to 9 million.
+        ValueError: It isn't a number from 0 to `USD_MAX`.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise ValueError(f"usd is {kind_of(value)}, not a number")
     amount = value if isinstance(value, Decimal) else Decimal(repr(value))
-    if not amount.is_finite() or amount < 0 or amount > NANO_MAX // 10**9:
-        raise ValueError(f"usd is {value}, not a number from 0 to {NANO_MAX // 10**9}")
-    return int((amount * 10**9).to_integral_value(ROUND_HALF_UP))
+    if not amount.is_finite() or amount < 0 or amount > USD_MAX:
+        raise ValueError(f"usd is {value}, not a number from 0 to {USD_MAX:,} for one attempt")
+    try:
+        return int((amount * 10**9).to_integral_value(ROUND_HALF_UP))
+    except ArithmeticError:
+        raise ValueError(f"usd is {value}, which is too small to compute with") from None
 
 
 def parse_score(value: object) -> float | str:
-    """Returns a finite number, or the code of what is there instead of one.
+    """Returns a number that can be computed with, or the code of what is there instead of one.
 
     Raises:
         ValueError: It is neither a number nor one of the spellings of a missing one.
@@ -80,7 +89,9 @@ def parse_score(value: object) -> float | str:
         number = float(value)
     except OverflowError:
         return "score_not_finite"
-    return number if math.isfinite(number) else "score_not_finite"
+    if not math.isfinite(number):
+        return "score_not_finite"
+    return number if abs(number) <= SCORE_MAX else "score_out_of_range"
 
 
 def check_keys(found: Mapping[object, object], known: Sequence[str], where: str) -> None:

@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final as Constant
 from typing import TypeAlias
 
@@ -33,6 +33,7 @@ from .endings import Ending
 from .estimates import BY_LABEL
 from .finals import Final
 from .frames import Frame, Pairs
+from .guarded import computed
 from .resampled import bootstrap_beside, wild_beside
 from .wording import cluster_noun, plural, unit_noun
 
@@ -57,18 +58,33 @@ def tests_beside(frame: Frame, final: Final) -> Json:
     if not _has_differences(final):
         return tests
     if "sign_flip" in also:
-        tests["sign_flip"] = _sign_flip(frame.protocol, final.pairs)
+        tests["sign_flip"] = _beside(lambda: _sign_flip(frame.protocol, final.pairs))
     if "bootstrap" in also:
-        nominal_p = final.nominal_p if final.nominal_p >= NOMINAL_P_MIN else _ANY_P
-        differences = _differences(final.pairs)
-        tests["bootstrap"] = bootstrap_beside(frame.protocol, final.pairs, differences, nominal_p)
+        tests["bootstrap"] = _beside(lambda: _bootstrap(frame.protocol, final))
     if "wild_bootstrap" in also:
         differences = _differences(final.pairs)
-        tests["wild_bootstrap"] = wild_beside(frame.protocol, final.pairs, differences)
+        tests["wild_bootstrap"] = _beside(
+            lambda: wild_beside(frame.protocol, final.pairs, differences)
+        )
     if "cluster_weighted" in also and frame.protocol.units.cluster is not None:
-        name, mean = _other_estimand(frame.protocol, final.pairs)
-        tests[name] = _mean_test(mean, final)
+        name = _other_name(frame.protocol)
+        tests[name] = _beside(
+            lambda: _mean_test(_other_estimand(frame.protocol, final.pairs), final)
+        )
     return tests
+
+
+def _beside(test: Callable[[], Json]) -> Json:
+    """Returns what a test shows, or that it can't be computed from these values."""
+    found = computed(test)
+    if isinstance(found, Undetermined):
+        return {"p_value": None, "undetermined": found.reason}
+    return found
+
+
+def _bootstrap(protocol: Protocol, final: Final) -> Json:
+    nominal_p = final.nominal_p if final.nominal_p >= NOMINAL_P_MIN else _ANY_P
+    return bootstrap_beside(protocol, final.pairs, _differences(final.pairs), nominal_p)
 
 
 def warnings_of(frame: Frame, ending: Ending, final: Final) -> list[str]:
@@ -115,11 +131,14 @@ def _differences(pairs: Pairs) -> FloatArray:
     return (against + favour) / 2.0
 
 
-def _other_estimand(protocol: Protocol, pairs: Pairs) -> tuple[str, ClusteredMean | Undetermined]:
-    differences = _differences(pairs)
-    if protocol.analysis.estimand == "unit_weighted":
-        return "cluster_weighted", equal_weight_mean(differences, pairs.clusters)
-    return "unit_weighted", clustered_mean(differences, pairs.clusters)
+def _other_name(protocol: Protocol) -> str:
+    by_unit = protocol.analysis.estimand == "unit_weighted"
+    return "cluster_weighted" if by_unit else "unit_weighted"
+
+
+def _other_estimand(protocol: Protocol, pairs: Pairs) -> ClusteredMean | Undetermined:
+    other = equal_weight_mean if _other_name(protocol) == "cluster_weighted" else clustered_mean
+    return other(_differences(pairs), pairs.clusters)
 
 
 def _mean_test(mean: ClusteredMean | Undetermined, final: Final) -> Json:
@@ -158,11 +177,11 @@ def _estimand_warnings(protocol: Protocol, final: Final) -> Iterator[str]:
     if protocol.units.cluster is None:
         return
     numbers = final.scales[0]
-    name, mean = _other_estimand(protocol, final.pairs)
+    mean = computed(lambda: _other_estimand(protocol, final.pairs))
     if isinstance(mean, Undetermined) or numbers.estimate is None or not numbers.standard_error:
         return
     if abs(mean.estimate - numbers.estimate) > numbers.standard_error:
-        words = name.replace("_", "-")
+        words = _other_name(protocol).replace("_", "-")
         yield (
             f"the {words} difference is {mean.estimate:+.4f}: how large a "
             f"{cluster_noun(protocol)} is carries information"

@@ -27,6 +27,7 @@ from fairtrial.ledger.protocol import Comparison, DiagnosticEffect
 from .arrays import flips
 from .estimates import BY_LABEL
 from .frames import Frame, Pairs, treatment_first
+from .guarded import computed
 from .wording import cluster_noun
 
 __all__ = ("POSITIVE_P", "Diagnosis", "DiagnosisName", "diagnoses")
@@ -92,7 +93,8 @@ def _served(frame: Frame, comparison: Comparison, last: int) -> Diagnosis:
 
 
 def _order(frame: Frame, comparison: Comparison, pairs: Pairs) -> Diagnosis:
-    found = order_effect(_differences(pairs), treatment_first(frame, comparison)[pairs.units])
+    first = treatment_first(frame, comparison)[pairs.units]
+    found = computed(lambda: order_effect(_differences(pairs), first))
     effect = frame.protocol.diagnostics.order_effect
     if isinstance(found, Undetermined):
         return _untested("order_effect", effect, f"order of the arms: {found.reason}")
@@ -108,7 +110,7 @@ def _order(frame: Frame, comparison: Comparison, pairs: Pairs) -> Diagnosis:
 
 
 def _drift(frame: Frame, pairs: Pairs) -> Diagnosis:
-    found = time_drift(_differences(pairs), pairs.clusters)
+    found = computed(lambda: time_drift(_differences(pairs), pairs.clusters))
     effect = frame.protocol.diagnostics.time_drift
     if isinstance(found, Undetermined):
         return _untested("time_drift", effect, f"drift over the run: {found.reason}")
@@ -127,8 +129,8 @@ def _informative(frame: Frame, pairs: Pairs) -> Iterator[Diagnosis]:
     if frame.protocol.units.cluster is None:
         return
     differences = _differences(pairs)
-    by_unit = clustered_mean(differences, pairs.clusters)
-    by_cluster = equal_weight_mean(differences, pairs.clusters)
+    by_unit = computed(lambda: clustered_mean(differences, pairs.clusters))
+    by_cluster = computed(lambda: equal_weight_mean(differences, pairs.clusters))
     effect = frame.protocol.diagnostics.informative_size
     if not isinstance(by_unit, ClusteredMean) or not isinstance(by_cluster, ClusteredMean):
         yield _untested("informative_size", effect, "cluster size: too few clusters")

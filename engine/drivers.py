@@ -21,9 +21,9 @@ from typing import Protocol, assert_never
 
 from fairtrial.ledger import sections
 from fairtrial.ledger.errors import DriverError
+from fairtrial.ledger.protocol import nano_usd
 
 from .answer import Answer
-from .answer_fields import nano_usd
 
 __all__ = (
     "Driver",

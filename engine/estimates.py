@@ -15,13 +15,14 @@ Rules (PROTOCOL-V1, sections 6 and 7.3):
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from fairtrial.analysis.anytime import deciding_sequence
 from fairtrial.analysis.deciding import Deciding, deciding_interval
-from fairtrial.analysis.grouping import FloatArray, IntArray, exact_sum, group
+from fairtrial.analysis.grouping import FloatArray, Groups, IntArray, exact_sum, group
 from fairtrial.analysis.labelled import auc_of, deciding_auc, deciding_precision, precision_of
 from fairtrial.analysis.paired import count_pairs
 from fairtrial.analysis.values import Estimand, Family, Undetermined
@@ -30,6 +31,7 @@ from fairtrial.ledger.protocol import Endpoint, Protocol
 from .arrays import logged
 from .boundaries import NOMINAL_P_MIN, is_anytime
 from .frames import Completion, Pairs
+from .guarded import NOT_COMPUTABLE, all_finite, computed
 
 __all__ = ("BY_LABEL", "Limits", "Numbers", "ScaleName", "control_mean", "estimate", "scales_of")
 
@@ -118,13 +120,16 @@ def estimate(
         counted = _by_label(counted, on_scale, endpoint)
     reachable = NOMINAL_P_MIN <= nominal_p < 1.0
     decided = [
-        _decide(
-            on_scale,
-            completion,
-            protocol,
-            endpoint,
-            nominal_p=nominal_p if reachable else _ANY_P,
-            null=null,
+        _guarded(
+            partial(
+                _decide,
+                on_scale,
+                completion,
+                protocol,
+                endpoint,
+                nominal_p=nominal_p if reachable else _ANY_P,
+                null=null,
+            )
         )
         for completion in on_scale.completions
     ]
@@ -132,11 +137,22 @@ def estimate(
     if len(found) < len(decided):
         reason = next(each.reason for each in decided if isinstance(each, Undetermined))
         nothing_varies = counted.clusters > 1 and endpoint.type not in BY_LABEL
+        nothing_varies = nothing_varies and NOT_COMPUTABLE not in decided
         return replace(counted, zero_variance=nothing_varies, undetermined=reason)
     numbers = _hull(counted, found, null)
     if _by_sequence(protocol, endpoint):
         numbers = replace(numbers, p_value=None, df=None, t_critical=None)
     return numbers if reachable else _without_limits(numbers)
+
+
+def _guarded(decide: Callable[[], Deciding | Undetermined]) -> Deciding | Undetermined:
+    """Returns a deciding interval, all of whose numbers are finite."""
+    found = computed(decide)
+    if isinstance(found, Undetermined):
+        return found
+    sides = [side for part in found.parts for side in (part.lower, part.upper)]
+    numbers = [found.estimate, found.standard_error, found.lower, found.upper, *sides]
+    return found if all_finite([*numbers, *found.tests.values()]) else NOT_COMPUTABLE
 
 
 def _decide(
@@ -249,7 +265,11 @@ def _counted(pairs: Pairs, protocol: Protocol, scale: ScaleName) -> Numbers:
 def _mean(values: FloatArray, clusters: IntArray, estimand: Estimand) -> float | None:
     if not len(values):
         return None
-    groups = group(values, clusters)
+    found = computed(lambda: _mean_of(group(values, clusters), estimand))
+    return None if isinstance(found, Undetermined) or not math.isfinite(found) else found
+
+
+def _mean_of(groups: Groups, estimand: Estimand) -> float:
     if estimand == "unit_weighted":
         return groups.total / groups.n
     means = groups.sums / groups.sizes

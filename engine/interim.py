@@ -14,17 +14,20 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.analysis.distributions import normal_upper_quantile
 from fairtrial.analysis.stagewise import conditional_power, stagewise
+from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.events import Look, LookEndpoint
 from fairtrial.ledger.protocol import Protocol
 
 from .boundaries import Test, nominal, tests_of
 from .estimates import scales_of
+from .guarded import computed
 from .power_values import rules_of
 from .readings import null_of
 from .trial import open_trial
@@ -126,14 +129,18 @@ def after_stopping(protocol: Protocol, test: Test, looks: Sequence[Look]) -> Aft
     unit = gap / z * last.information_fraction**-0.5
     # Mirrored, so that the ordering counts upwards: a claim against is one in favour of control.
     side = 1.0 if z > 0.0 or protocol.analysis.sides == 1 else -1.0
-    found = stagewise(
-        [float(each.z or 0.0) for each in path],
-        [each.information_fraction for each in path],
-        look=len(path),
-        z=side * z,
-        sides=protocol.analysis.sides,
-        alpha=test.alpha,
+    found = computed(
+        lambda: stagewise(
+            [float(each.z or 0.0) for each in path],
+            [each.information_fraction for each in path],
+            look=len(path),
+            z=side * z,
+            sides=protocol.analysis.sides,
+            alpha=test.alpha,
+        )
     )
+    if isinstance(found, Undetermined) or not math.isfinite(unit):
+        return None
     ends = [null + turn * side * drift * unit for drift in (found.lower, found.upper)]
     return AfterStopping(
         p_one_sided=found.p_one_sided if side > 0.0 else 1.0 - found.p_one_sided,

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from fairtrial.analysis.grouping import FloatArray, IntArray
 from fairtrial.ledger.protocol import Endpoint, Reducer, score_name
 
+from .answer_fields import SCORE_MAX
 from .outcomes import Outcomes
 from .protocol_defaults import ALL_REPLICATES
 
@@ -34,10 +35,11 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 def slot_values(outcomes: Outcomes, endpoint: Endpoint) -> tuple[FloatArray, BoolArray]:
     """Returns the endpoint's field of every slot, NaN without a valid value, and which are valid.
 
-    Valid is a finite number within the type's range, whatever the status of the slot.
+    Valid is a number that can be computed with, within the type's range, whatever the status of the
+    slot. One that is larger than `SCORE_MAX` is on record only from before such were refused.
     """
     values = _field(outcomes, endpoint)
-    valid = np.isfinite(values)
+    valid = np.abs(values) <= SCORE_MAX
     if endpoint.type in YES_OR_NO:
         valid &= (values == 0.0) | (values == 1.0)
     if endpoint.bounds is not None:

@@ -130,11 +130,29 @@ def test_finite_members_stay_beside_one_that_is_not() -> None:
 @pytest.mark.parametrize(
     ("usd", "nano"),
     [("0.1", 100_000_000), ("0.30000000000000004", 300_000_000), ("0.0000000005", 1), ("0", 0),
-     ("9007199", 9_007_199_000_000_000), ("1e-12", 0), ("2.91", 2_910_000_000)],
+     ("100000", 100_000_000_000_000), ("1e-12", 0), ("2.91", 2_910_000_000)],
 )  # fmt: skip
 def test_usd_becomes_whole_nano_usd(usd: str, nano: int) -> None:
     """Money is decimal: no binary float comes between what was printed and what is summed."""
     assert nano == _said(f'{{"v":1,"score":1,"usd":{usd}}}').cost_nanousd
+
+
+@pytest.mark.parametrize(
+    "usd",
+    ["100000.01", "9007199", "1e300", "1e999", "-0.01", "1e-999999999999999999999",
+     "1e999999999999999999999", "1" + "0" * 400],
+)  # fmt: skip
+def test_usd_that_no_attempt_costs_is_bad_output(usd: str) -> None:
+    """A price beyond what one attempt can cost, or beyond what is a number, is the driver's fault."""
+    answer = _said(f'{{"v":1,"score":1,"usd":{usd}}}')
+    assert ("error", "bad_output", None) == (answer.status, answer.code, answer.cost_nanousd)
+
+
+@pytest.mark.parametrize("key", ["score", "v", "duration"])
+def test_any_number_of_absurd_exponent_is_bad_output(key: str) -> None:
+    """Whatever key holds it, such a number ends the attempt and not the run."""
+    answer = _said(f'{{"v":1,"score":1,"extra":{{"x":1}},"{key}":1e-999999999999999999999}}')
+    assert ("error", "bad_output") == (answer.status, answer.code)
 
 
 def test_both_ways_of_counting_cached_tokens_agree() -> None:
