@@ -138,7 +138,7 @@ class Log:
         if projection is None or first is None:
             return 0
         state = projection.state
-        if not state.size or parse_entry(first).ledger != state.ledger:
+        if parse_entry(first).ledger != state.ledger:
             return 0
         self._check_prefix(state.size, projection.leaf, projection.root if rehash else None)
         self.state, self._tree, self._leaf = state, projection.tree(), projection.leaf
@@ -285,7 +285,7 @@ class Log:
 
     def _append_new(self, event: Event, data: bytes, batch: _Batch) -> Appended:
         check_pointers(event, self._tree.size, root_at=self.root_at, leaf_at=self.leaf_at)
-        name = batch.ledger if isinstance(event, Open) and batch.ledger else self.state.ledger
+        name = batch.ledger if isinstance(event, Open) else self.state.ledger
         if not name:
             raise TransitionError(
                 "a ledger begins with `open`, which brings its id", todo="ledger register PROTOCOL"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .fold_bench import Bench
-from .fold_drafts import RESERVE, digest, make_arm, make_design, make_looks, make_rules
+from .fold_drafts import RESERVE, blob, digest, make_arm, make_design, make_looks, make_rules
 from .fold_pairs import Pair, check_pair, each_pair
 
 TWO_LOOKS = make_design(4, lasts=(4, 8))
@@ -209,6 +209,7 @@ def test_amendment_puts_protocol_rules_and_looks_in_force() -> None:
     event = bench.amendment("looks", "analysis", looks=looks, rules=rules)
     known = bench.append(event).known()
     assert (looks, rules) == (known.looks, known.rules)
+    assert (blob("amended protocol"), blob("amended resolved")) == (known.protocol, known.resolved)
     assert digest("3 looks") == known.sections["looks"]
     assert bench.log.state.size - 1 == known.plan_seq == known.amends[0].seq
 

@@ -234,6 +234,50 @@ def test_fold_knows_the_first_event_without_a_log() -> None:
         apply(state, second, events[0], plan_of=lambda _: None)
 
 
+def _ended(bench: Bench) -> Bench:
+    """A whole experiment: its first attempt was interrupted and settled, its result analysed."""
+    bench.running(make_design(1, lasts=(1, 2))).tried(1, "interrupted").do("settle", position=1)
+    bench.looked().do("invalidate", position=1).looked().idle()
+    return bench.do("result").do("reanalysis")
+
+
+@pytest.mark.parametrize(
+    ("kind", "position", "number"),
+    [
+        ("register", 0, 0),
+        ("freeze", 0, 0),
+        ("start", 0, 1),
+        ("stop", 0, 1),
+        ("attempt", 1, 1),
+        ("attempt", 1, 2),
+        ("attempt_end", 1, 1),
+        ("decision", 1, 0),
+        ("settle", 1, 1),
+        ("invalidate", 1, 1),
+        ("look", 0, 1),
+        ("result", 0, 0),
+        ("reanalysis", 0, 1),
+    ],
+)
+def test_fold_calls_a_taken_slot_taken(kind: str, position: int, number: int) -> None:
+    """Without a log the fold says that a slot is taken, not that the event comes too late."""
+    _check_taken(_ended(Bench()), kind, position, number)
+
+
+def test_fold_calls_the_end_of_an_open_slot_taken() -> None:
+    """An attempt that has ended has ended, while its slot waits for the next one."""
+    _check_taken(Bench().running().tried(1, "interrupted"), "attempt_end", 1, 1)
+
+
+def _check_taken(bench: Bench, kind: str, position: int, number: int) -> None:
+    event = bench.draft(kind, position=position, number=number)
+    before = bench.snapshot()
+    entry = parse_entry(bench.medium.entries[-1])._replace(seq=bench.log.state.size)
+    with pytest.raises(ConflictError, match="the slot is taken"):
+        apply(bench.log.state, entry, event, plan_of=lambda _: None)
+    assert before == bench.snapshot()
+
+
 @pytest.mark.parametrize(
     ("kind", "experiment", "position", "says"),
     [

@@ -116,6 +116,12 @@ STOPS = (
         ),
     ),
     Pair(
+        "boundary: a look was taken",
+        lambda b: b.running().draft("stop", reason="boundary"),
+        "for the reason boundary",
+        lambda b: b.running().looked(crossed="against").draft("stop", reason="boundary"),
+    ),
+    Pair(
         "boundary isn't a crossing after which the run goes on",
         lambda b: b.running(TWO_LOOKS).looked(crossed="against").draft("stop", reason="boundary"),
         "for the reason boundary",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -333,9 +334,10 @@ class _FailingWriter:
         raise StoreError("the disk is full")
 
 
-def _failing(bench: Bench) -> tuple[Log, _Failing]:
+def _failing(bench: Bench, cache: Path | None = None) -> tuple[Log, _Failing]:
     store = _Failing(bench.medium)
-    log = Log(store, plan_of=lambda blob: bench.plans.get(blob.sha256), clock=bench.clock)
+    plans = bench.plans
+    log = Log(store, plan_of=lambda blob: plans.get(blob.sha256), clock=bench.clock, cache=cache)
     return log, store
 
 
@@ -366,6 +368,32 @@ def test_busy_lock_leaves_the_log_as_it_was() -> None:
         log.append(event, actor="tester")
     store.fails = ""
     assert log.append(event, actor="tester").fresh
+
+
+def test_broken_log_saves_no_projection(tmp_path: Path) -> None:
+    """What was folded and perhaps never written isn't cached."""
+    bench = Bench().running()
+    log, store = _failing(bench, tmp_path / "fold")
+    store.fails = "before"
+    with pytest.raises(StoreError, match="disk is full"):
+        log.append(bench.draft("attempt", position=1), actor="tester")
+    log.save()
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_damage_that_a_request_meets_ends_the_batch() -> None:
+    """Bytes that contradict their hashes stop all writing, not one event of it."""
+    bench = Bench().running().settled(1)
+    size = len(bench.medium.entries)
+    _change(bench, 5, b'"passed":1.0', b'"passed":0.0')
+
+    def reads(state: object) -> Event:
+        list(bench.log.read(5, 6))
+        return bench.draft("refuse")
+
+    with pytest.raises(IntegrityError):
+        _batch(bench, bench.draft("refuse"), reads)
+    assert size == len(bench.medium.entries)
 
 
 def test_log_is_of_no_use_after_a_failing_request() -> None:
@@ -449,7 +477,7 @@ def test_read_and_find_return_what_was_appended() -> None:
     assert [3, 4] == [entry.seq for entry, _ in read]
     assert read[1][1] == bench.log.find("e", "attempt", position=1, number=1)
     assert None is bench.log.find("e", "attempt", position=2, number=1)
-    assert None is bench.log.leaf_at(99)
+    assert [None, None] == [bench.log.leaf_at(seq) for seq in (bench.log.state.size, 99)]
     assert leaf_hash(bench.medium.entries[2]) == bench.log.leaf_at(2)
 
 
