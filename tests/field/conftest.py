@@ -103,17 +103,16 @@ require: {{commit: false}}
         path.write_text(AGENT.format(body=body))
         path.chmod(0o755)
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         """Starts the command and returns at once."""
         command = [sys.executable, "-m", "fairtrial.cli", *arguments]
         return subprocess.Popen(
             command,
             cwd=self.folder,
             env={**os.environ, "FAIRTRIAL_LEDGER": str(self.ledger), **self.environment},
-            stdin=options.pop("stdin", subprocess.DEVNULL),
-            stdout=options.pop("stdout", subprocess.PIPE),
-            stderr=options.pop("stderr", subprocess.PIPE),
-            **options,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def call(self, *arguments: str, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
