@@ -17,7 +17,7 @@ import base64
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -293,7 +293,7 @@ def open_trial(
     rehash: bool = True,
     clock: Callable[[], str] = utc_now,
     vkey_of: Callable[[str], str | None] | None = None,
-) -> Iterator[Trial]:
+) -> Generator[Trial, None, None]:
     """Opens a ledger for one act and closes it after.
 
     Args:

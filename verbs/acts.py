@@ -18,10 +18,12 @@ class Act(Protocol):
     @property
     def event(self) -> Event:
         """What was appended."""
+        ...
 
     @property
     def receipt(self) -> str:
         """The head after it, in one line."""
+        ...
 
 
 def print_act(out: Output, done: Act, text: str, *, next_command: str) -> None:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -113,9 +113,14 @@ def tango_by_roots(b: int, c: int, n: int) -> tuple[float, float]:
         return (c - b - n * delta) / math.sqrt(variance)
 
     critical, middle = float(stats.norm.ppf(0.975)), (c - b) / n
-    lower = optimize.brentq(lambda delta: z(delta) - critical, middle - 0.5, middle - 1e-6)
-    upper = optimize.brentq(lambda delta: z(delta) + critical, middle + 1e-6, middle + 0.5)
-    return float(lower), float(upper)
+    return (
+        _root(lambda delta: z(delta) - critical, middle - 0.5, middle - 1e-6),
+        _root(lambda delta: z(delta) + critical, middle + 1e-6, middle + 0.5),
+    )
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    return cast("float", optimize.brentq(function, low, high))
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,13 @@ require: {{commit: false}}
         path.write_text(AGENT.format(body=body))
         path.chmod(0o755)
 
-    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    def start(
+        self,
+        *arguments: str,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+    ) -> subprocess.Popen[bytes]:
         """Starts the command and returns at once."""
         command = [sys.executable, "-m", "fairtrial.cli", *arguments]
         return subprocess.Popen(
@@ -111,8 +117,8 @@ require: {{commit: false}}
             cwd=self.folder,
             env={**os.environ, "FAIRTRIAL_LEDGER": str(self.ledger), **self.environment},
             stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
         )
 
     def call(self, *arguments: str, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
