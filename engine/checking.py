@@ -25,12 +25,12 @@ from fairtrial.ledger.sections import RecordedDriver
 
 from .drivers import Driver, open_driver
 from .files import list_files, named_files
-from .freezing import Design, design_of, read_units
+from .freezing import Design, design_of, read_units, refuse_hopeless
 from .git import git_file, uncommitted
 from .registering import Loaded, load_protocol
 from .units import Units
 
-__all__ = ("Checked", "GitCheck", "Money", "PlanError", "check_loaded", "check_plan")
+__all__ = ("Checked", "GitCheck", "Money", "PlanError", "check_before_record", "check_plan")
 
 Value = TypeVar("Value")
 
@@ -95,10 +95,25 @@ def check_plan(path: Path) -> Checked:
         ProtocolError: Something isn't acceptable; holds every problem found.
         RefusedError: The protocol can't be read.
     """
-    return check_loaded(load_protocol(path))
+    return _checked(load_protocol(path))
 
 
-def check_loaded(loaded: Loaded, *, power_report: bytes | None = None) -> Checked:
+def check_before_record(loaded: Loaded, power_report: bytes | None) -> None:
+    """Refuses what a freeze would refuse, before anything is on record.
+
+    Raises:
+        ProtocolError: Something isn't acceptable.
+        RefusedError: The design is hopeless, or a file isn't there.
+        DriverError: A part of a driver isn't there.
+    """
+    try:
+        design = _checked(loaded, power_report=power_report).design
+    except PlanError as error:
+        raise (error.errors[0] if len(error.errors) == 1 else error) from None
+    refuse_hopeless(loaded.protocol.id, design.power)
+
+
+def _checked(loaded: Loaded, *, power_report: bytes | None = None) -> Checked:
     """Returns what a protocol stands for.
 
     Args:

@@ -33,7 +33,16 @@ from .trial import Trial
 from .units import Units, check_units, parse_pilot, parse_units
 from .verifying import check_registered, protocol_path, recorded_files
 
-__all__ = ("ArmTerms", "Design", "arm_terms", "design_of", "freeze", "open_drivers", "read_units")
+__all__ = (
+    "ArmTerms",
+    "Design",
+    "arm_terms",
+    "design_of",
+    "freeze",
+    "open_drivers",
+    "read_units",
+    "refuse_hopeless",
+)
 
 
 class ArmTerms(NamedTuple):
@@ -147,7 +156,7 @@ def freeze(
     design = design_of(trial.protocol(known), path.parent, power_report=power_report)
     if power_report is not None:
         trial.blobs.put(power_report)
-    _refuse_hopeless(known, design.power)
+    refuse_hopeless(known.name, design.power)
     event = _freeze_event(trial, known, design, path)
     trial.append(event)
     return event, design
@@ -166,11 +175,16 @@ class _Kept(msgspec.Struct, frozen=True):
     simulated: SimulatedPower | None = None
 
 
-def _refuse_hopeless(known: Experiment, power: PowerReport) -> None:
+def refuse_hopeless(experiment: str, power: PowerReport) -> None:
+    """Refuses a design that can hardly reach a verdict.
+
+    Raises:
+        RefusedError: It can't, and the protocol doesn't accept that.
+    """
     if power.refused:
         raise RefusedError(
             "this design can hardly reach a verdict: " + "; ".join(power.refused.values()),
-            where=f"{known.name}: power",
+            where=f"{experiment}: power",
             expected="a design that can conclude",
             found=", ".join(power.refused),
             todo="more clusters or a larger effect; or accept it with a reason under power.accept",

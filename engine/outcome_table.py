@@ -17,7 +17,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -126,13 +126,8 @@ def read_outcome_table(
     binary = all(_folded(row) in _BINARY | _NO_VALUE for row in rows)
     repeats = (_repeats(rows, names[0], name), _repeats(rows, names[1], name))
     _check_rows(rows, name, None if is_wide else found.value_column, binary=binary)
-    notes = list(found.notes)
-    if rows is not as_found:
-        notes.append("yes and pass count as 1, no and fail as 0")
-    if max(repeats) > 1:
-        notes.append(f"a unit counts with the mean of its replicates, up to {max(repeats)}")
-    if cluster_column is None and cluster != "none":
-        notes.append(_INDEPENDENT)
+    independent = cluster_column is None and cluster != "none"
+    notes = _notes(repeats, translated=rows is not as_found, independent=independent)
     return OutcomeTable(
         name=name,
         layout="wide" if is_wide else "long",
@@ -149,8 +144,17 @@ def read_outcome_table(
         repeats=repeats,
         has_status=found.has_status,
         rows=rows,
-        notes=tuple(notes),
+        notes=(*found.notes, *notes),
     )
+
+
+def _notes(repeats: tuple[int, int], *, translated: bool, independent: bool) -> Iterator[str]:
+    if translated:
+        yield "yes and pass count as 1, no and fail as 0"
+    if max(repeats) > 1:
+        yield f"a unit counts with the mean of its replicates, up to {max(repeats)}"
+    if independent:
+        yield _INDEPENDENT
 
 
 _INDEPENDENT = (

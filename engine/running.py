@@ -29,6 +29,7 @@ from .drivers import Driver
 from .executor import Executor, Progress
 from .freezing import open_drivers
 from .git import git_commit, git_is_clean
+from .status import next_command, state_word
 from .trial import Trial, tool_name
 from .verifying import check_identities, check_registered, protocol_folder
 
@@ -62,6 +63,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     looks_planned: int
     crossed: bool
     note: str | None
+    next: str
     receipt: str
 
 
@@ -301,5 +303,6 @@ def _report(
         looks_planned=len(known.looks),
         crossed=any(look.crossed for look in known.taken),
         note=note,
+        next=next_command(known, state_word(known, running=False), ""),
         receipt=trial.keep_receipt("run"),
     )

@@ -34,12 +34,12 @@ from fairtrial.ledger.state import Experiment, due_look, is_final
 
 from .anchor_setup import anchor_setup
 from .anchoring import Sealed, seal, setup_for
-from .checking import Checked, PlanError, check_loaded, check_plan
+from .checking import Checked, check_before_record, check_plan
 from .concluding import Conclusion, look, result
 from .files import list_files
 from .freezing import Design, freeze
 from .inspecting import entry_of
-from .registering import Loaded, amend, git_state, load_protocol, register
+from .registering import amend, git_state, load_protocol, register
 from .running import ProgressSink, RunReport, end_dead_session, run_experiment
 from .trial import Trial, open_trial
 from .verifying import protocol_path
@@ -126,7 +126,7 @@ def register_protocol(
         git_state(loaded, override)
         list_files(loaded.protocol, loaded.path.parent, file=str(loaded.path), optional=("units",))
     if with_freeze:
-        _check_before_record(loaded, power_report)
+        check_before_record(loaded, power_report)
     setup = anchor_setup(key, os.environ)
     setup.check(loaded.protocol.require.anchor, loaded.protocol.id)
     with open_trial(ledger, actor=actor, create=True, vkey_of=setup.vkey) as trial:
@@ -144,22 +144,6 @@ def register_protocol(
             design=frozen[1] if frozen else None,
             receipt=trial.keep_receipt(what),
             sealed=sealed,
-        )
-
-
-def _check_before_record(loaded: Loaded, power_report: bytes | None) -> None:
-    """Refuses what the freeze would refuse, before anything is on record."""
-    try:
-        design = check_loaded(loaded, power_report=power_report).design
-    except PlanError as error:
-        raise (error.errors[0] if len(error.errors) == 1 else error) from None
-    if design.power.refused:
-        raise RefusedError(
-            "this design can hardly reach a verdict: " + "; ".join(design.power.refused.values()),
-            where=f"{loaded.protocol.id}: power",
-            expected="a design that can conclude",
-            found=", ".join(design.power.refused),
-            todo="more clusters or a larger effect; or accept it with a reason under power.accept",
         )
 
 

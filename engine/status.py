@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import msgspec
 
+from fairtrial.ledger.ceilings import ceiling_reached, is_out_of_time
 from fairtrial.ledger.deviations import (
     amended_sections,
     existed_before,
     is_as_registered,
     origins_of,
 )
-from fairtrial.ledger.events import Start, Stop
+from fairtrial.ledger.events import Rules, Start, Stop
 from fairtrial.ledger.locks import lock_holder, run_lock_path
 from fairtrial.ledger.state import STREAK_MAX, Experiment, due_look, is_ended, is_final
 
@@ -98,6 +99,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     receipt_kept: int | None
     folded_from: int
     waiting: tuple[str, ...]
+    ceiling: str
     next: str
 
 
@@ -122,8 +124,13 @@ def state_word(known: Experiment, *, running: bool) -> str:
     return "unfinished"
 
 
-def next_command(word: str, several: str) -> str:
+def next_command(known: Experiment, word: str, several: str) -> str:
     """Returns the command that goes on from a state; `several` is the name to give, or ""."""
+    field = _ceiling_field(known) if word == "unfinished" else ""
+    name = f" {several}" if several else ""
+    if field:
+        value = {"usd": "AMOUNT", "wall_seconds": "SECONDS"}.get(field.rpartition(".")[2], "NUMBER")
+        return f"ledger amend{name} --set {field}={value} --reason TEXT"
     verb = {
         "registered": "ledger freeze",
         "frozen": "ledger run",
@@ -135,7 +142,23 @@ def next_command(word: str, several: str) -> str:
         "closed": "ledger result",
         "withdrawn": "ledger register PROTOCOL",
     }[word]
-    return f"{verb} {several}" if several and word != "withdrawn" else verb
+    return verb if word == "withdrawn" else f"{verb}{name}"
+
+
+def _ceiling_field(known: Experiment) -> str:
+    """Returns the field of a ceiling that a run would stop at again; "" when it would go on."""
+    if known.last_stop == "wall_time":
+        assert known.rules is not None
+        return _time_field(known.rules) if is_out_of_time(known, "") else ""
+    return ceiling_reached(known) if known.last_stop == "ceiling" else ""
+
+
+def _time_field(rules: Rules) -> str:
+    """Returns the field of the shortest ceiling of time."""
+    limits = {"budget.wall_seconds": rules.wall_seconds}
+    limits |= {f"budget.arms.{n}.wall_seconds": own.wall_seconds for n, own in rules.arms.items()}
+    given = {field: limit for field, limit in limits.items() if limit is not None}
+    return min(given, key=given.__getitem__)
 
 
 def status_of(trial: Trial, known: Experiment) -> Status:
@@ -187,7 +210,8 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         receipt_kept=_receipt_kept(trial),
         folded_from=trial.log.folded_from,
         waiting=tuple(one.what for one in waiting),
-        next=waiting[0].todo if waiting else next_command(word, several),
+        ceiling=_ceiling_field(known) if word == "unfinished" else "",
+        next=waiting[0].todo if waiting else next_command(known, word, several),
     )
 
 

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from .errors import TransitionError
 from .state import Experiment, next_look_last, slots_of
 from .tries import is_exhausted
 
 __all__ = (
+    "ceiling_reached",
     "charge_nanousd",
     "is_at_ceiling",
     "is_out_of_time",
@@ -43,38 +45,82 @@ def room_for(known: Experiment, arms: Sequence[int], *, spared: Sequence[int] = 
         arms: Indices of arms.
         spared: Per arm, nano-USD that are taken as not spent.
     """
+    short = _short(known, arms, spared)
+    return short.text if short is not None else ""
+
+
+class _Short(NamedTuple):
+    """A ceiling that leaves no room: its field in the protocol, and the numbers."""
+
+    field: str
+    text: str
+
+
+class _Use(NamedTuple):
+    """What is used of some ceilings, and what is to start."""
+
+    spent: int = 0
+    reserved: int = 0
+    wanted: int = 0
+    calls: int = 0
+    tokens: int = 0
+
+    def plus(self, other: _Use) -> _Use:
+        return _Use(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def _short(known: Experiment, arms: Sequence[int], spared: Sequence[int] = ()) -> _Short | None:
     rules = known.rules
     assert rules is not None
-    usd_sum = calls_sum = tokens_sum = 0
+    total = _Use()
     for index, tally in enumerate(known.tallies):
         frozen, wanted = known.arms[index], arms.count(index)
-        usd = tally.spent_nanousd + tally.reserved_nanousd + wanted * frozen.reserve_nanousd
-        usd -= spared[index] if spared else 0
-        calls, tokens = tally.calls + wanted, tally.tokens
-        usd_sum, calls_sum, tokens_sum = usd_sum + usd, calls_sum + calls, tokens_sum + tokens
+        use = _Use(
+            tally.spent_nanousd - (spared[index] if spared else 0),
+            tally.reserved_nanousd,
+            wanted * frozen.reserve_nanousd,
+            tally.calls + wanted,
+            tally.tokens,
+        )
+        total = total.plus(use)
         own = rules.arms.get(frozen.name)
         if wanted and own is not None:
-            short = _over(usd, own.usd_nanousd, calls, own.calls, tokens, own.tokens)
-            if short:
-                return f"arm {frozen.name}: {short}"
-    return _over(usd_sum, rules.usd_nanousd, calls_sum, rules.calls, tokens_sum, rules.tokens)
+            short = _over(use, own.usd_nanousd, own.calls, own.tokens)
+            if short is not None:
+                field = f"budget.arms.{frozen.name}.{short.field}"
+                return _Short(field, f"arm {frozen.name}: {short.text}")
+    short = _over(total, rules.usd_nanousd, rules.calls, rules.tokens)
+    return None if short is None else _Short(f"budget.{short.field}", short.text)
 
 
 def _over(
-    usd: int,
-    usd_max: int | None,
-    calls: int,
-    calls_max: int | None,
-    tokens: int,
-    tokens_max: int | None,
-) -> str:
-    if usd_max is not None and usd > usd_max:
-        return f"usd {usd / 1e9:.2f} of {usd_max / 1e9:.2f}"
-    if calls_max is not None and calls > calls_max:
-        return f"calls {calls} of {calls_max}"
-    if tokens_max is not None and tokens >= tokens_max:
-        return f"tokens {tokens} of {tokens_max}"
-    return ""
+    use: _Use, usd_max: int | None, calls_max: int | None, tokens_max: int | None
+) -> _Short | None:
+    if usd_max is not None and use.spent + use.reserved + use.wanted > usd_max:
+        held = f" and reserved {_usd(use.reserved)}" if use.reserved else ""
+        return _Short(
+            "usd",
+            f"spent {_usd(use.spent)}{held}, what comes next reserves {_usd(use.wanted)},"
+            f" ceiling {_usd(usd_max)} usd",
+        )
+    if calls_max is not None and use.calls > calls_max:
+        return _Short("calls", f"calls {use.calls} of {calls_max}")
+    if tokens_max is not None and use.tokens >= tokens_max:
+        return _Short("tokens", f"tokens {use.tokens} of {tokens_max}")
+    return None
+
+
+def _usd(nano: int) -> str:
+    """Returns an amount with all its decimals, two at least."""
+    whole, _, rest = f"{nano / 1e9:.9f}".partition(".")
+    return f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
+
+
+def ceiling_reached(known: Experiment) -> str:
+    """Returns the field of the ceiling that keeps a slot before the next look from an attempt."""
+    waiting = _waiting_arms(known)
+    short = _short(known, waiting) if waiting else None
+    return short.field if short is not None else ""
 
 
 def is_at_ceiling(known: Experiment, *, without_lost: bool = False) -> bool:
@@ -85,6 +131,13 @@ def is_at_ceiling(known: Experiment, *, without_lost: bool = False) -> bool:
         without_lost: Whether to ask as if lost attempts, whose true cost nobody has stated, had
             cost nothing.
     """
+    waiting = _waiting_arms(known)
+    spared = _unsettled_nanousd(known) if without_lost else ()
+    return bool(waiting) and bool(room_for(known, waiting, spared=spared))
+
+
+def _waiting_arms(known: Experiment) -> list[int]:
+    """Returns the arms that have a slot to attempt before the next look."""
     slots = slots_of(known)
     waiting: set[int] = set()
     for position in slots.pending(1, next_look_last(known)):
@@ -92,8 +145,7 @@ def is_at_ceiling(known: Experiment, *, without_lost: bool = False) -> bool:
         live = known.arms[arm].origin == "live"
         if arm not in waiting and live and not is_exhausted(known, position):
             waiting.add(arm)
-    spared = _unsettled_nanousd(known) if without_lost else ()
-    return bool(waiting) and bool(room_for(known, sorted(waiting), spared=spared))
+    return sorted(waiting)
 
 
 def _unsettled_nanousd(known: Experiment) -> list[int]:

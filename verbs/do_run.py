@@ -65,7 +65,7 @@ def command(
     from fairtrial.engine.session import run
 
     from .progress import open_sink
-    from .text_run import follow_up, run_text
+    from .text_run import run_text
 
     with open_sink("quiet" if out.quiet else progress) as sink:
         report = run(
@@ -78,7 +78,7 @@ def command(
             key=key,
         )
     out.text(run_text(report, out.command))
-    out.end({"v": 1, **_plain(report)}, receipt=report.receipt, next_command=follow_up(report))
+    out.end({"v": 1, **_plain(report)}, receipt=report.receipt, next_command=report.next)
     return _ENDINGS.get(report.reason, "unfinished")
 
 

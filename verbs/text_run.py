@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairtrial.engine.progress import Progress
     from fairtrial.engine.running import RunReport
 
-__all__ = ("follow_up", "progress_line", "progress_lines", "run_text")
+__all__ = ("progress_line", "progress_lines", "run_text")
 
 BAR_WIDTH = 12
 
@@ -130,19 +130,11 @@ def run_text(report: RunReport, command: Callable[[str], str]) -> str:
 
 def _ceiling_text(report: RunReport, left: int, command: Callable[[str], str]) -> str:
     what = "ceiling" if report.reason == "ceiling" else "time is up"
-    field = "budget.usd=AMOUNT" if report.reason == "ceiling" else "budget.wall_seconds=SECONDS"
-    amend = command(f"ledger amend --set {field} --reason TEXT")
+    why = f" ({report.note})" if report.note else ""
     return (
-        f"STOPPED: {what}. {count(report.settled)} of {count(report.planned)} settled,"
-        f" {count(left)} not run.\n"
-        f"go on     {amend} && {command('ledger run')}\n"
+        f"STOPPED: {what}{why}. {count(report.settled)} of {count(report.planned)} settled,"
+        f" {count(left)} pending.\n"
+        f"go on     {command(report.next)} && {command('ledger run')}\n"
         f"or finish {command('ledger result --stop --reason TEXT')}"
-        "      (units not run are not counted as missing)"
+        "      (pending units then count as not run, not as missing)"
     )
-
-
-def follow_up(report: RunReport) -> str:
-    """Returns the command that goes on from the end of a run."""
-    if report.reason in ("complete", "boundary"):
-        return "ledger result"
-    return "ledger run"

@@ -23,7 +23,7 @@ STOP_WORDS = {
     "complete": "nothing left to do",
     "boundary": "boundary crossed",
     "ceiling": "ceiling reached",
-    "wall_time": "time is up",
+    "wall_time": "the time allowed is over",
     "arm_failing": "an arm is failing",
     "interrupted": "interrupted",
     "terminated": "terminated",
@@ -65,6 +65,8 @@ def _state_text(status: Status) -> str:
         return f"{text}: {status.verdict}"
     if status.state == "unfinished" and status.last_stop is not None:
         note = status.session.note if status.session is not None else None
+        if status.last_stop in ("ceiling", "wall_time") and not status.ceiling:
+            note = f"{STOP_WORDS[status.last_stop]}; it was moved since"
         return f"{text} ({clip(note or STOP_WORDS[status.last_stop], 120)})"
     if status.state == "running" and status.running:
         return f"{text} ({status.running})"

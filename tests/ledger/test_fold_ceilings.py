@@ -134,7 +134,7 @@ CEILINGS = (
             b.running(make_design(usd_nanousd=3 * RESERVE - 1)).settled(1)
             .do("attempt", position=2).draft("attempt", position=3)
         ),
-        "usd 0.00 of 0.00",
+        "what comes next reserves",
         lambda b: (
             b.running(make_design(usd_nanousd=3 * RESERVE)).settled(1)
             .do("attempt", position=2).draft("attempt", position=3)
@@ -171,7 +171,7 @@ CEILINGS = (
     Pair(
         "an arm has a ceiling of its own",
         lambda b: b.running(_own(usd_nanousd=RESERVE)).settled(1).draft("attempt", position=3),
-        "arm a: usd",
+        "arm a: spent",
         lambda b: (
             b.running(_own(usd_nanousd=RESERVE)).settled(1, cost_nanousd=2 * RESERVE)
             .draft("attempt", position=2)
