@@ -30,6 +30,7 @@ from fairtrial.ledger.events import (
     Rules,
     SignatureRule,
 )
+from fairtrial.ledger.plan_rules import amend_class
 from fairtrial.ledger.protocol import (
     Protocol,
     changed_fields,
@@ -275,7 +276,7 @@ def amend(trial: Trial, known: Experiment, loaded: Loaded, *, reason: str) -> Am
             looks=amended_looks(trial, now, loaded.protocol, [c.section for c in changes]),
             outcomes=now.settled,
             looks_taken=len(now.taken),
-            class_=_class_of([change.section for change in changes]),
+            class_=amend_class([change.section for change in changes]),
             reason=reason,
         )
 
@@ -292,11 +293,6 @@ def _newest(trial: Trial, known: Experiment) -> Reference:
     leaf = trial.log.leaf_at(known.plan_seq)
     assert leaf is not None, "the fold keeps the place of an entry that exists"
     return Reference(seq=known.plan_seq, leaf=leaf.hex())
-
-
-def _class_of(sections: Sequence[str]) -> Literal["operational", "text", "analysis"]:
-    rest = [name for name in sections if name not in ("about", "budget")]
-    return "analysis" if rest else "operational" if "budget" in sections else "text"
 
 
 def amended_looks(

@@ -14,7 +14,8 @@ Rules:
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, cast
 
 from .entry import Entry
 from .errors import PlanMissingError
@@ -36,7 +37,9 @@ from .state import (
 )
 from .tries import ATTEMPTS_MAX
 
-__all__ = ("HANDLERS", "amend_class", "changed_sections", "is_fixed")
+__all__ = ("HANDLERS", "AmendClass", "amend_class", "changed_sections", "is_fixed")
+
+AmendClass: TypeAlias = Literal["operational", "text", "analysis"]
 
 # What of the rules belongs to the section `budget`.
 _CEILINGS = ("usd_nanousd", "calls", "tokens", "wall_seconds", "arms")
@@ -153,8 +156,8 @@ def is_fixed(section: str) -> bool:
     return section in ("identity", "units", "design", "scoring") or section.startswith("arms.")
 
 
-def amend_class(sections: tuple[str, ...]) -> str:
-    """Returns the class of an amendment that touches these sections."""
+def amend_class(sections: Sequence[str]) -> AmendClass:
+    """Returns the class of an amendment that touches these sections; the gravest wins."""
     rest = [s for s in sections if s not in ("about", "budget")]
     return "analysis" if rest else "operational" if "budget" in sections else "text"
 

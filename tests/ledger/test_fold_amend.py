@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from fairtrial.ledger.plan_rules import amend_class
+
 from .fold_bench import Bench
 from .fold_drafts import RESERVE, blob, digest, make_arm, make_design, make_looks, make_rules
 from .fold_pairs import Pair, check_pair, each_pair
@@ -228,3 +232,20 @@ def test_budget_is_moved_only_by_amending_it_after_the_first_attempt() -> None:
     bench.append(bench.amendment("budget", "operational")).do("start").tried(1, "interrupted")
     bench.append(bench.amendment("about", "text"))
     assert not bench.known().budget_moved
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ([], "text"),
+        (["about"], "text"),
+        (["about", "budget"], "operational"),
+        (["budget", "looks"], "analysis"),
+        (["endpoints.resolved"], "analysis"),
+        (["attempts"], "analysis"),
+        (["blinding", "require", "diagnostics", "missing", "power", "decision"], "analysis"),
+    ],
+)
+def test_class_of_an_amendment_is_the_gravest(sections: list[str], expected: str) -> None:
+    """The class of an amendment follows from its sections; the gravest wins."""
+    assert expected == amend_class(sections)

@@ -22,7 +22,6 @@ from fairtrial.ledger.protocol import (
     Endpoint,
     Protocol,
     RecordedDriver,
-    amend_class,
     changed_fields,
     decode_resolved,
     encode_resolved,
@@ -181,28 +180,6 @@ def test_changed_fields_tells_added_and_removed_parts(router: Protocol) -> None:
 def test_changed_fields_of_equal_protocols_is_empty(router: Protocol) -> None:
     """Equal values differ nowhere."""
     assert changed_fields(router, decode_resolved(encode_resolved(router))) == []
-
-
-@pytest.mark.parametrize(
-    ("sections", "expected"),
-    [
-        ([], "text"),
-        (["about"], "text"),
-        (["about", "budget"], "operational"),
-        (["budget", "looks"], "analysis"),
-        (["endpoints.resolved"], "analysis"),
-        (["attempts"], "analysis"),
-        (["blinding", "require", "diagnostics", "missing", "power", "decision"], "analysis"),
-        (["looks", "arms.B"], "fixed"),
-        (["identity"], "fixed"),
-        (["units"], "fixed"),
-        (["design"], "fixed"),
-        (["scoring"], "fixed"),
-    ],
-)
-def test_amend_class_is_the_gravest(sections: list[str], expected: str) -> None:
-    """The class of an amendment follows from its sections; the gravest wins."""
-    assert expected == amend_class(sections)
 
 
 @pytest.mark.parametrize(
