@@ -68,15 +68,15 @@ def test_show_protocol_gives_the_registered_bytes_back(concluded: Shell) -> None
 
 
 @pytest.mark.parametrize(
-    ("field", "meaning", "as_registered"),
+    ("field", "meaning", "as_registered", "line"),
     [
-        ("about.notes=seen: by nobody", "text only", True),
-        ("budget.calls=100000", "conduct only", True),
-        ("analysis.alpha=0.04", "not as registered", False),
+        ("about.notes=seen: by nobody", "text only", True, ("", '  notes: "seen: by nobody"')),
+        ("budget.calls=100000", "conduct only", True, ("{usd: 0}", "{usd: 0, calls: 100000}")),
+        ("analysis.alpha=0.04", "not as registered", False, ("alpha: 0.05", "alpha: 0.04")),
     ],
 )
 def test_amendments_say_what_they_do_to_the_result(
-    shell: Shell, field: str, meaning: str, as_registered: bool
+    shell: Shell, field: str, meaning: str, as_registered: bool, line: tuple[str, str]
 ) -> None:
     """Text and budget leave the result as registered; what bears on numbers does not."""
     shell.recorded(BETTER)
@@ -84,8 +84,13 @@ def test_amendments_say_what_they_do_to_the_result(
     said = shell.ok("amend", "--set", field, "--reason", "because")
     assert meaning in said.out
     after = (shell.folder / "protocol.yaml").read_text()
-    assert len(set(before.splitlines()) - set(after.splitlines())) <= 1
-    assert re.findall("#.*", before) == re.findall("#.*", after)
+    old, new = line
+    if old:
+        assert after == before.replace(old, new, 1) != before
+    else:
+        assert [new] == [each for each in after.splitlines() if each not in before.splitlines()]
+        assert before.splitlines() == [each for each in after.splitlines() if each != new]
+    assert re.findall("#.*", before) == re.findall("#.*", after) != []
     shell.ok("run")
     detail = shell.ok("result", "--json").json
     assert as_registered == (detail["amended"] == [])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -43,9 +42,6 @@ from fairtrial.analysis.wild import wild_bootstrap_t
 
 FILE = os.environ.get("FAIRTRIAL_REFERENCE") or Path(__file__).with_name("statistics.json")
 CASES: list[dict[str, Any]] = json.loads(Path(FILE).read_text(encoding="utf-8"))
-
-# Methods of the file that have no function yet. Empty for good: a name may only leave it.
-NOT_BUILT: frozenset[str] = frozenset()
 
 Inputs = Mapping[str, Any]
 Found = dict[str, Any]
@@ -527,15 +523,5 @@ def _compare(expected: Any, found: Any, tolerance: float, where: str) -> None:
 def test_case_is_met_within_its_tolerance(case: dict[str, Any]) -> None:
     """A function meets each number that was computed by other tools."""
     method = case["method"]
-    if method in NOT_BUILT:
-        pytest.skip(f"not built yet: {method}")
-    assert method in FUNCTIONS, f"no function for {method}, and it is not listed as not built"
+    assert method in FUNCTIONS, f"no function for {method}"
     _compare(case["expected"], FUNCTIONS[method](case["inputs"]), case["tolerance"], method)
-
-
-def test_not_built_names_only_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    """A method leaves the list of what is not built as soon as it has a function."""
-    with capsys.disabled():
-        sys.stdout.write(f"\nreference, not built: {', '.join(sorted(NOT_BUILT)) or 'none'}\n")
-    assert NOT_BUILT.isdisjoint(FUNCTIONS)
-    assert NOT_BUILT <= {case["method"] for case in CASES}
