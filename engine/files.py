@@ -19,9 +19,10 @@ import msgspec
 
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import Problem, ProtocolError
-from fairtrial.ledger.events import Blob
 from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.sections import RecordedDriver
+
+from .git import git_tree
 
 __all__ = (
     "FileEntry",
@@ -87,6 +88,9 @@ def list_files(
     entries, problems = [], []
     for path, role, field in named_files(protocol):
         found = folder / path
+        if not _is_inside(found, folder):
+            problems.append(_outside(path, field, found))
+            continue
         if not found.is_file():
             if role not in optional or found.exists():
                 problems.append(_missing(path, field, found))
@@ -105,6 +109,25 @@ def list_files(
     if problems:
         raise ProtocolError(tuple(problems), file=file)
     return entries
+
+
+def _is_inside(found: Path, folder: Path) -> bool:
+    """Returns whether a file, symbolic links followed, is in the protocol's folder or work tree."""
+    real = found.resolve()
+    if real.is_relative_to(folder.resolve()):
+        return True
+    tree = git_tree(folder)
+    return tree is not None and real.is_relative_to(tree)
+
+
+def _outside(path: str, field: str, found: Path) -> Problem:
+    return Problem(
+        what="the file lies outside the protocol's work tree",
+        where=field,
+        expected="a file in the protocol's git work tree; outside git, in the protocol's folder",
+        found=str(found.resolve()),
+        todo=f"copy {path} beside the protocol, and name the copy",
+    )
 
 
 def _missing(path: str, field: str, found: Path) -> Problem:
@@ -129,8 +152,3 @@ def only_endings_differ(registered: bytes, found: bytes) -> bool:
         return data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     return plain(registered) == plain(found)
-
-
-def as_blob(entry: FileEntry) -> Blob:
-    """Returns the digests of a listed file as a blob reference."""
-    return Blob(size=entry.size, blake3=entry.blake3, sha256=entry.sha256)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ("GitFile", "git_commit", "git_file", "git_is_clean", "uncommitted")
+__all__ = ("GitFile", "git_commit", "git_file", "git_is_clean", "git_tree", "uncommitted")
 
 
 class GitFile(NamedTuple):
@@ -45,6 +45,12 @@ def git_commit(folder: Path) -> str | None:
     """Returns HEAD's commit, or None outside a work tree or before the first commit."""
     out = _git(folder, "rev-parse", "--verify", "HEAD")
     return out.strip() if out else None
+
+
+def git_tree(folder: Path) -> Path | None:
+    """Returns the root of the work tree that a folder is in, symbolic links followed."""
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    return Path(top.strip()).resolve() if top else None
 
 
 def git_file(path: Path) -> GitFile | None:

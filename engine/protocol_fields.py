@@ -16,7 +16,6 @@ from typing import get_args
 from fairtrial.ledger.protocol import SEED_MAX, DiagnosticEffect, Population
 
 from .protocol_fields_numbers import (
-    AMOUNT,
     ANALYSIS,
     ARM_NAME,
     COUNT,
@@ -24,7 +23,6 @@ from .protocol_fields_numbers import (
     ENDPOINT,
     LOOKS,
     MISSING,
-    POSITIVE,
     POWER,
     REASON,
     SHARE,
@@ -40,7 +38,7 @@ from .protocol_records import (
     optional,
     required,
 )
-from .protocol_shapes import Cell, Choice, Flag, Integer, Text
+from .protocol_shapes import Cell, Choice, Flag, Integer, Money, Number, Text
 
 __all__ = ("OUTCOME_FIELDS", "PROTOCOL")
 
@@ -55,6 +53,8 @@ _PATH = Text(
     pattern=r"(?![/~])(?![A-Za-z]:)[^\\]+", expected="a path relative to the protocol file, with /"
 )
 _EFFECT = optional(Choice(words=get_args(DiagnosticEffect)))
+_SECONDS = Number(above=0, high=1e7, expected="a number of seconds above 0, at most 10,000,000")
+_WALL_SECONDS = Number(low=0, high=1e9, expected="a number of seconds from 0 to 1,000,000,000")
 _VARIABLES = ListOf(
     item=Text(
         pattern=r"[A-Za-z_][A-Za-z0-9_]*",
@@ -122,7 +122,7 @@ _LIVE = {
     "env": optional(_VARIABLES),
     "secrets": optional(_VARIABLES),
     "config": optional(Free()),
-    "reserve_usd": optional(AMOUNT),
+    "reserve_usd": optional(Money()),
     "repeatable": optional(Flag()),
 }
 _NOT_LIVE = dict.fromkeys(_LIVE, "a recorded driver starts nothing: leave it out")
@@ -177,8 +177,8 @@ _ARMS = MapOf(
             "limits": optional(
                 Record(
                     fields={
-                        "seconds": optional(POSITIVE),
-                        "usd": optional(POSITIVE),
+                        "seconds": optional(_SECONDS),
+                        "usd": optional(Money(above=0)),
                         "tokens": optional(COUNT),
                         "turns": optional(COUNT),
                         "output_bytes": optional(COUNT),
@@ -227,10 +227,10 @@ _ATTEMPTS = Record(
 )
 
 _CEILINGS = {
-    "usd": optional(AMOUNT),
+    "usd": optional(Money()),
     "calls": optional(Integer()),
     "tokens": optional(Integer()),
-    "wall_seconds": optional(AMOUNT),
+    "wall_seconds": optional(_WALL_SECONDS),
 }
 _BUDGET = Record(
     fields={

@@ -37,6 +37,7 @@ from .protocol_records import (
 from .protocol_shapes import Cell, Choice, Integer, Number, Text
 
 __all__ = (
+    "ALPHA_MIN",
     "AMOUNT",
     "ANALYSIS",
     "ARM_NAME",
@@ -51,6 +52,8 @@ __all__ = (
     "SHARE",
 )
 
+# Below it, no boundary of a look can be computed to its last digit.
+ALPHA_MIN = 1e-6
 REASON = Text(pattern=r"(?s).*\S.*", multiline=True, expected="a reason in words")
 ARM_NAME = Text(
     pattern=r"[A-Za-z0-9_-]{1,32}",
@@ -123,7 +126,7 @@ MISSING = Record(
     }
 )
 
-_ALPHA = Number(above=0, high=0.2, expected="a number above 0, at most 0.2")
+_ALPHA = Number(low=ALPHA_MIN, high=0.2, expected="a number from 0.000001 to 0.2")
 ANALYSIS = Record(
     fields={
         "estimand": required(Choice(words=("unit_weighted", "cluster_weighted"))),

@@ -13,6 +13,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from fairtrial.ledger.protocol import (
@@ -183,6 +184,17 @@ def _check_reserve(p: Protocol, reading: Reading, name: str, arm: Arm, driver: _
         reading.refuse(
             f"{path}.reserve_usd", what, expected=expected, found=str(reserve), needs=needs
         )
+    own = p.budget.arms.get(name)
+    if reserve == 0 and is_live(arm) and p.budget.usd and (own is None or own.usd != 0):
+        what = "nothing is reserved, so the ceiling could never stop this arm"
+        reading.refuse(
+            f"{path}.reserve_usd",
+            what,
+            expected="the largest price of one attempt",
+            found="0",
+            todo=f"if the arm costs nothing, say so: `budget: {{arms: {{{name}: {{usd: 0}}}}}}`",
+            needs=["budget"],
+        )
     if not driver.repeatable and p.attempts.max > 1:
         what = "an attempt that can't be repeated is tried more than once"
         todo = "write `attempts: {max: 1}`, or `repeatable: true` if a second try does no harm"
@@ -204,7 +216,9 @@ def _bare(driver: _LiveDriver) -> _LiveDriver:
 
 def _check_identity(p: Protocol, reading: Reading) -> None:
     names = list(p.arms)
-    identities = [_identity(arm) for arm in p.arms.values()]
+    arms = [_identity(arm) for arm in p.arms.values()]
+    # Bytes, since 1 equals True and 1.0 in Python, and a driver can tell them apart.
+    identities = [msgspec.json.encode(arm, order="deterministic") for arm in arms]
     for index, name in enumerate(names):
         first = identities.index(identities[index])
         if first < index and not p.aa:
@@ -215,7 +229,11 @@ def _check_identity(p: Protocol, reading: Reading) -> None:
                 needs=[f"arms.{names[first]}", "aa"],
             )
     # Two recorded sets of outcomes of one system are told apart by their rows, so they may differ.
-    live = [identity for identity in identities if not isinstance(identity.driver, RecordedDriver)]
+    live = [
+        identity
+        for arm, identity in zip(arms, identities, strict=True)
+        if not isinstance(arm.driver, RecordedDriver)
+    ]
     if p.aa and live and any(identity != live[0] for identity in live):
         reading.refuse("aa", "the arms differ", expected="equal arms", needs=["arms"])
 

@@ -19,9 +19,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fairtrial.ledger.protocol import NANO_USD, NANO_USD_MAX, nano_usd
+
+from .answer_fields import SCORE_MAX
 from .protocol_nodes import Node, Reading, describe, nearest
 
-__all__ = ("Cell", "Choice", "Flag", "Integer", "Number", "Shape", "Text", "one_of", "wrong")
+__all__ = (
+    "Cell",
+    "Choice",
+    "Flag",
+    "Integer",
+    "Money",
+    "Number",
+    "Shape",
+    "Text",
+    "one_of",
+    "wrong",
+)
+
+# What stands for an outcome, or is compared with one, is no larger than an outcome may be.
+SIZE_MAX = SCORE_MAX
 
 _BIDI = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 
@@ -144,10 +161,40 @@ class Number:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return wrong(self, node, path, reading, self.expected)
         number = _float(value)
+        if abs(number) > SIZE_MAX and self.high > SIZE_MAX:
+            expected = f"{self.expected}, at most {SIZE_MAX:g} in size"
+            return wrong(self, node, path, reading, expected)
         inside = self.low <= number <= self.high and self.above < number < self.below
         if not (math.isfinite(number) and inside):
             return wrong(self, node, path, reading, self.expected)
         return number + 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Money:
+    """An amount of usd, exact in nano-USD and no larger than an event can hold."""
+
+    above: float = -1.0
+    blank: float = 0.5
+
+    @property
+    def expected(self) -> str:
+        """What the field may hold."""
+        least = "a number above 0" if self.above >= 0 else "a number, 0 or more"
+        return f"{least}, with at most nine decimals, up to {NANO_USD_MAX // NANO_USD:,}"
+
+    def read(self, node: Node, path: str, reading: Reading) -> object:
+        """Returns the amount as a float."""
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return wrong(self, node, path, reading, self.expected)
+        try:
+            nano = nano_usd(repr(value) if isinstance(value, float) else str(value))
+        except ValueError:
+            return wrong(self, node, path, reading, self.expected)
+        if nano < 0 or nano <= self.above:
+            return wrong(self, node, path, reading, self.expected)
+        return float(value) + 0.0
 
 
 def _float(value: int | float) -> float:

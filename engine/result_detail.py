@@ -16,6 +16,7 @@ from typing import Final as Constant
 import msgspec
 
 from fairtrial.ledger.events import Head, Look
+from fairtrial.ledger.protocol import NANO_USD_MAX
 
 from .beside import Json, tests_beside, warnings_of
 from .boundaries import discordance_counts
@@ -79,7 +80,7 @@ def detail(
         "comparisons": [_comparison(context, frame, ending) for ending in found],
         "deviations": _deviations(context),
         "invalidated": len(context.outcomes.invalidated),
-        "warnings": _warnings(context),
+        "warnings": [*_warnings(context), *_spend_warnings(spend_nanousd)],
         "spend_usd": {arm: nano / _NANO for arm, nano in sorted(spend_nanousd.items())},
     }
     return msgspec.json.encode(shape)
@@ -278,6 +279,15 @@ def _warnings(context: AnalysisContext) -> list[str]:
     for name, reason in _accepted(context).items():
         found.append(f"accepted in the protocol, {name.replace('_', ' ')}: {reason}")
     return found
+
+
+def _spend_warnings(spend_nanousd: Mapping[str, int]) -> list[str]:
+    """Returns which arm spent more than the result's event can hold."""
+    return [
+        f"arm {arm} spent more than {NANO_USD_MAX / _NANO:,.0f} usd, where the event's sum ends"
+        for arm, nano in sorted(spend_nanousd.items())
+        if nano > NANO_USD_MAX
+    ]
 
 
 def _accepted(context: AnalysisContext) -> dict[str, str]:

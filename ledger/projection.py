@@ -109,7 +109,7 @@ def save_projection(
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(encode_projection(state, tree, leaf, key=key))
         temporary.replace(path)
-    except OSError:
+    except (OSError, OverflowError):
         # A cache that can't be written is a cache that isn't there.
         with suppress(OSError):
             temporary.unlink()

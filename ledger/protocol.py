@@ -28,7 +28,7 @@ How an outcome becomes one number of a unit (what `engine/evaluate.py` reads):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -89,18 +89,20 @@ from .sections import (
 )  # fmt: skip
 
 __all__ = (
-    "MISSING_STATUSES", "NANO_USD", "SEED_MAX", "About", "Accept", "Also", "Analysis", "Arm",
+    "MISSING_STATUSES", "NANO_USD", "NANO_USD_MAX", "SEED_MAX", "About", "Accept", "Also", "Analysis", "Arm",
     "ArmBudget", "Assign", "Assume", "Attempts", "Blinding", "Budget", "ChangedField",
     "CommandDriver", "Comparison", "Decision", "DecisionRule", "Design", "DiagnosticEffect",
     "Diagnostics", "Driver", "Endpoint", "EndpointRole", "EndpointType", "Futility", "Guards",
     "Harm", "Limits", "Looks", "Missing", "MissingRule", "MissingStatus", "MissingWord",
     "Population", "Populations", "Power", "Protocol", "PythonDriver", "RecordedDriver",
     "Reducer", "Require", "Rule", "Saving", "Scale", "Scoring", "Seed", "Signature", "Spending",
-    "UnitsSpec", "amend_class", "changed_fields", "decode_resolved", "encode_resolved",
+    "UnitsSpec", "changed_fields", "decode_resolved", "encode_resolved",
     "is_live", "missing_rule", "nano_usd", "primaries", "score_name", "section_digests",
 )  # fmt: skip
 
 NANO_USD = 10**9
+# The largest integer that every reader of JSON keeps exact.
+NANO_USD_MAX = 2**53 - 1
 
 
 class Protocol(Section, frozen=True, kw_only=True):
@@ -165,7 +167,8 @@ def nano_usd(amount: float | str) -> int:
     """Returns an amount of usd in integers of nano-USD, exact for what was written in decimal.
 
     Raises:
-        ValueError: The amount is not a finite decimal number or has more than nine decimals.
+        ValueError: The amount is not a decimal number up to what an event can hold, or has more
+            than nine decimals.
     """
     text = amount if isinstance(amount, str) else repr(amount)
     try:
@@ -175,6 +178,8 @@ def nano_usd(amount: float | str) -> int:
         raise ValueError(f"not an amount of usd: {text!r}") from error
     if not exact:
         raise ValueError(f"an amount of usd has at most nine decimals and is finite, not {text!r}")
+    if abs(nano) > NANO_USD_MAX:
+        raise ValueError(f"an amount of usd is at most {NANO_USD_MAX // NANO_USD:,}, not {text!r}")
     return int(nano)
 
 
@@ -225,29 +230,6 @@ def changed_fields(old: Protocol, new: Protocol) -> list[ChangedField]:
         for name in (*before, *(name for name in after if name not in before))
         for changed in _section_changes(name, before.get(name, _ABSENT), after.get(name, _ABSENT))
     ]
-
-
-def amend_class(
-    sections: Iterable[str],
-) -> Literal["fixed", "analysis", "operational", "text"]:
-    """Returns what a change of these sections is; of several classes the gravest, of none text."""
-    classes = {_section_class(name) for name in sections}
-    for found in ("fixed", "analysis", "operational"):
-        if found in classes:
-            return found
-    return "text"
-
-
-_FIXED = frozenset(("identity", "units", "design", "arms", "scoring"))
-
-
-def _section_class(name: str) -> Literal["fixed", "analysis", "operational", "text"]:
-    head = name.partition(".")[0]
-    if head in _FIXED:
-        return "fixed"
-    if head == "budget":
-        return "operational"
-    return "text" if head == "about" else "analysis"
 
 
 # Stands for a section or field that one of two protocols doesn't have at all.

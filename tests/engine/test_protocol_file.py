@@ -421,7 +421,7 @@ def test_a_refusal_reads_file_line_field_expected_found() -> None:
         parse_protocol(text.encode(), name="pro.yaml", media="yaml")
     assert str(caught.value) == (
         f"pro.yaml:{line}: analysis.alpha: the value is not acceptable\n"
-        "  expected  a number above 0, at most 0.2\n"
+        "  expected  a number from 0.000001 to 0.2\n"
         "  found     number 0.5"
     )
 

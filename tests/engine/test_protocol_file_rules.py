@@ -344,6 +344,30 @@ CASES: list[tuple[str, list[tuple[str, str]], str, str]] = [
         "below the limit",
     ),
     (
+        "driver.reserve_usd of nothing under a ceiling",
+        [("usd: 0.1}\n    driver: {kind: command", "tokens: 9}\n    driver: {kind: command"),
+         ("[KEY], reserve_usd: 0.2", "[KEY], reserve_usd: 0")],
+        "arms.A.driver.reserve_usd",
+        "could never stop this arm",
+    ),
+    *(
+        (f"money {amount}", [("[KEY], reserve_usd: 0.2", f"[KEY], reserve_usd: {amount}")],
+         "arms.A.driver.reserve_usd", "not acceptable")
+        for amount in ("1.0e-12", "0.1234567891", "9007200", "1.0e+300", "1" + "0" * 400, ".nan")
+    ),
+    ("limits.usd too fine", [("usd: 0.1}", "usd: 1.0e-10}")], "arms.A.limits.usd", "not accept"),
+    ("limits.usd none", [("usd: 0.1}", "usd: 0}")], "arms.A.limits.usd", "not acceptable"),
+    ("budget.usd large", [("usd: 90", "usd: 1.0e+300")], "budget.usd", "not acceptable"),
+    ("budget.usd fine", [("usd: 90", "usd: 90.00000000001")], "budget.usd", "not acceptable"),
+    ("arm's ceiling", [("A: {usd: 60}", "A: {usd: 1.0e+15}")], "budget.arms.A.usd", "not accept"),
+    ("limits.seconds large", [("seconds: 60", "seconds: 10000001")], "arms.A.limits.seconds",
+     "not acceptable"),
+    ("limits.tokens large", [("seconds: 60", "seconds: 60, tokens: 9007199254740992")],
+     "arms.A.limits.tokens", "not acceptable"),
+    ("wall_seconds large", [("usd: 90", "usd: 90\n  wall_seconds: 1.0e+300")],
+     "budget.wall_seconds", "not acceptable"),
+    ("alpha tiny", [("alpha: 0.05", "alpha: 1.0e-7")], "analysis.alpha", "not acceptable"),
+    (
         "driver.repeatable",
         [("reserve_usd: 0.2", "repeatable: false, reserve_usd: 0.2")],
         "attempts.max",
@@ -821,6 +845,28 @@ def test_recorded_arms_of_one_system_may_be_aa() -> None:
     assert problems(text) == []
     same = edited(BASE, (COMMAND, RECORDED), (PYTHON, RECORDED))
     assert [path for path, _ in problems(same)] == ["arms.B"]
+
+
+def test_arms_that_differ_in_kind_of_value_alone_are_two_treatments() -> None:
+    """A driver can tell 1 from true and from 1.0, so the protocol does too."""
+    for one, other in (("1", "true"), ("0", "false"), ("1", "1.0")):
+        first = COMMAND.replace("env: [KEY]", f"config: {{x: {one}}}")
+        second = COMMAND.replace("env: [KEY]", f"config: {{x: {other}}}")
+        assert problems(edited(BASE, (COMMAND, first), (PYTHON, second))) == []
+        assert [path for path, _ in problems(edited(BASE, (COMMAND, first), (PYTHON, first)))] == [
+            "arms.B"
+        ]
+
+
+def test_an_arm_declared_free_may_reserve_nothing() -> None:
+    """A ceiling of 0 for the arm stops it at its first spend, so nothing is hidden."""
+    text = edited(
+        BASE,
+        ("usd: 0.1}\n    driver: {kind: command", "tokens: 9}\n    driver: {kind: command"),
+        ("[KEY], reserve_usd: 0.2", "[KEY], reserve_usd: 0"),
+        ("A: {usd: 60}", "A: {usd: 0}"),
+    )
+    assert problems(text) == []
 
 
 def test_sums_of_ceilings_are_exact() -> None:

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fairtrial.engine.concluding import conclude_event
+from fairtrial.engine.trial import open_trial
+from fairtrial.ledger.canonical import decode_event, encode_event
+from fairtrial.ledger.events import Result
+
 if TYPE_CHECKING:
     from .conftest import Lab
 
@@ -95,7 +100,15 @@ def test_lost_score_is_ungraded_and_never_a_number(one_lab: Lab, word: str) -> N
     assert 5 == statuses.count("ungraded")
     assert 35 == statuses.count("ok")
     result = one_lab.json("result")
-    assert {"ungraded": 5} == result["units"]["missing"]["B"]
+    assert {"A": {}, "B": {"ungraded": 5}} == result["units"]["missing"]
+    endpoint = result["comparisons"][0]["endpoints"][0]
+    assert (20, 15, 5) == (
+        endpoint["units"]["planned"],
+        endpoint["units"]["paired"],
+        endpoint["units"]["excluded_count"],
+    )
+    assert {f"u{number}" for number in range(5)} == set(endpoint["units"]["excluded"])
+    assert {"A": 1.0, "B": 1.0} == endpoint["arms"]
     assert "inconclusive" == result["verdict"]
     assert "missing_over_limit" == result["reason_code"]
     assert "NaN" not in json.dumps(result)
@@ -106,11 +119,12 @@ def test_fault_in_one_arm_is_no_evidence(one_lab: Lab) -> None:
     """FR-23: infrastructure errors leave with their pair; a declared wrong answer counts."""
     body = (
         "n=${FAIRTRIAL_UNIT#u}\nif [ $FAIRTRIAL_ARM = A ] && [ $((n % 5)) = 0 ]; then exit 75; fi\n"
-        'printf \'{"v":1,"passed":true,"usd":0}\\n\'\n'
+        "if [ $((n % 3)) = 0 ]; then p=false; else p=true; fi\n"
+        'printf \'{"v":1,"passed":%s,"usd":0}\\n\' "$p"\n'
     )
     one_lab.write(units=40, body=body)
-    text = (one_lab.folder / "protocol.yaml").read_text().replace("limit: 0.1}", "limit: 0.2}")
-    (one_lab.folder / "protocol.yaml").write_text(text.replace("analysis:", "analysis:", 1))
+    text = (one_lab.folder / "protocol.yaml").read_text()
+    (one_lab.folder / "protocol.yaml").write_text(text.replace("limit: 0.1}", "limit: 0.2}"))
     one_lab.register()
     one_lab.call("run", "--concurrency", "1")
     result = one_lab.json("result")
@@ -118,9 +132,16 @@ def test_fault_in_one_arm_is_no_evidence(one_lab: Lab) -> None:
     assert {"only_control": 0, "only_treatment": 0} == {
         name: endpoint["discordant"][name] for name in ("only_control", "only_treatment")
     }
-    assert 32 == result["units"]["paired"]
-    assert {"error": 8} == result["units"]["missing"]["A"]
-    assert result["verdict"] in ("inconclusive",)
+    lost = [number for number in range(40) if number % 5 == 0]
+    kept = [number for number in range(40) if number % 5]
+    assert {f"u{number}" for number in lost} == set(endpoint["units"]["excluded"])
+    assert len(kept) == result["units"]["paired"]
+    assert {"error": len(lost)} == result["units"]["missing"]["A"]
+    # Both arms are wrong on every third unit: the wrong answers count, and count alike.
+    share = sum(number % 3 > 0 for number in kept) / len(kept)
+    assert {"A": share, "B": share} == pytest.approx(endpoint["arms"])
+    assert 0.0 == endpoint["difference"]
+    assert "inconclusive" == result["verdict"]
 
 
 @pytest.mark.slow
@@ -182,3 +203,40 @@ def test_three_units_that_always_fail_cannot_block_a_run(one_lab: Lab) -> None:
     failed = [d for d in decisions if d["status"] == "error"]
     assert {"u1", "u2", "u3"} == {d["unit"] for d in failed}
     assert {2} == {d["attempt"] for d in failed}
+
+
+@pytest.mark.slow
+def test_costs_beyond_what_an_event_holds_still_reach_an_end(one_lab: Lab) -> None:
+    """The sum in the result ends at the largest integer that it can hold, and the result says so."""
+    one_lab.write()
+    one_lab.register()
+    one_lab.call("run", "--concurrency", "4")
+    with open_trial(one_lab.ledger, read_only=True) as trial:
+        known = trial.experiment("lab")
+        # As 91 answers of 100,000 usd each would leave it, and as many more as anyone can run.
+        for spent in (91 * 100_000 * NANO, 10**30):
+            known.tallies[0].spent_nanousd = spent
+            event, detail = conclude_event(trial, known, trial.log.head(), "last_look", None)
+            stored = decode_event(encode_event(event))
+            assert isinstance(stored, Result)
+            assert 2**53 - 1 == stored.cost_nanousd["A"]
+            shown = json.loads(detail)
+            assert pytest.approx(spent / NANO) == shown["spend_usd"]["A"]
+            assert ["arm A spent more than 9,007,199 usd, where the event's sum ends"] == [
+                warning for warning in shown["warnings"] if "spent" in warning
+            ]
+
+
+@pytest.mark.slow
+def test_an_arm_that_was_declared_free_is_stopped_by_its_first_spend(one_lab: Lab) -> None:
+    """Nothing is reserved for such an arm, so its own ceiling of 0 is what holds."""
+    body = 'printf \'{"v":1,"passed":true,"usd":0.5}\\n\'\n'
+    one_lab.write(body=body, usd=5.0, reserve=0)
+    refused = one_lab.call("check", "protocol.yaml", expect=3)
+    assert "the ceiling could never stop this arm" in refused.stdout + refused.stderr
+    path = one_lab.folder / "protocol.yaml"
+    free = "budget: {usd: 5.0, arms: {A: {usd: 0}, B: {usd: 0}}}"
+    path.write_text(path.read_text().replace("budget: {usd: 5.0}", free))
+    one_lab.register()
+    one_lab.call("run", "--concurrency", "1", expect=4)
+    assert one_lab.json("status")["settled"] < 10
