@@ -30,7 +30,7 @@ from fairtrial.ledger.events import Anchor, Head
 from fairtrial.ledger.note import VerifierKey, parse_note, parse_vkey
 from fairtrial.ledger.policy import Policy
 from fairtrial.ledger.proofs import consistency_spans, span_roots
-from fairtrial.ledger.state import Experiment, State
+from fairtrial.ledger.state import Experiment, State, next_number
 
 from .anchor_setup import AnchorSetup, anchor_setup
 from .heads import sign_head
@@ -117,17 +117,20 @@ def _write_note(side: Path, note: bytes) -> Path:
     """Puts a note beside the ledger; lines that others added to it stay."""
     parsed = parse_note(note)
     path = notes_folder(side) / f"{parse_checkpoint(parsed.text).size:06d}.note"
-    if path.exists():
-        try:
-            there = path.read_bytes()
-            if parse_note(there).text == parsed.text:
-                note = with_lines(there, parsed.lines)
-        except RefusedError:
-            # What is no note is replaced by one.
-            pass
+    there = path.read_bytes() if path.exists() else b""
+    if _text_of(there) == parsed.text:
+        note = with_lines(there, parsed.lines)
     create_folder(path.parent)
     write_file(path, note, mode=0o644)
     return path
+
+
+def _text_of(note: bytes) -> str | None:
+    """Returns the signed text of a note; None for what is no note."""
+    try:
+        return parse_note(note).text
+    except RefusedError:
+        return None
 
 
 def open_own_note(trial: Trial, note: bytes) -> Checkpoint:
@@ -177,7 +180,7 @@ def embed_note(
 
     def anchor(state: State) -> Anchor:
         return Anchor(
-            number=state.counters.get("anchor", 0) + 1,
+            number=next_number(state, "anchor", ""),
             basis=Head(size=head.size, root=head.root.hex()),
             level=level,
             note=blob,

@@ -20,7 +20,7 @@ from fairtrial.ledger.checkpoint import is_signed
 from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import Reference, Sign
 from fairtrial.ledger.note import decode_base64, encode_base64, format_vkey, parse_vkey
-from fairtrial.ledger.state import State
+from fairtrial.ledger.state import State, next_number
 
 from .keys import Key
 from .trial import Trial
@@ -73,7 +73,7 @@ def sign_entry(
     time = clock()
 
     def sign(state: State) -> Sign:
-        number = state.counters.get("sign", 0) + 1
+        number = next_number(state, "sign", "")
         draft = Sign(
             number=number,
             subject=subject,

@@ -20,7 +20,7 @@ from fairtrial.ledger.events import LookEndpoint
 from fairtrial.ledger.protocol import Protocol
 
 from .boundaries import Test, margin_on
-from .power_values import rules_of
+from .power_values import decision_rules
 from .readings import NOT_SHOWN, Reading
 
 __all__ = ("Claim", "combined", "crossing_verdict", "is_decided", "read_together")
@@ -78,7 +78,7 @@ def crossing_verdict(protocol: Protocol, test: Test, found: LookEndpoint) -> Ver
     if found.lower is None or found.upper is None:
         return NOT_SHOWN
     return decide(
-        rules_of(protocol),
+        decision_rules(protocol),
         margin_on(test.endpoint, protocol.decision.margin or 0.0),
         found.lower,
         found.upper,

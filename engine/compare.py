@@ -17,7 +17,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from fairtrial.ledger.events import Decision, Head, Look
+from fairtrial.ledger.events import Decision, Head
 from fairtrial.ledger.protocol import Protocol, RecordedDriver
 
 from .beside import Json, tests_beside, warnings_of
@@ -206,18 +206,7 @@ def _concluded(implied: _Implied) -> AnalysisContext:
         stopped_by="last_look",
     )
     body = evaluate_look(context, 1)
-    look = Look(
-        experiment=protocol.id,
-        number=1,
-        basis=_NOWHERE,
-        data=body.data,
-        last=body.last,
-        continues=body.continues,
-        method=body.method,
-        units=body.units,
-        clusters=body.clusters,
-        comparisons=body.comparisons,
-    )
+    look = body.event(protocol.id, 1, _NOWHERE)
     return replace(context, taken=(look,))
 
 

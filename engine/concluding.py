@@ -16,6 +16,7 @@ from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.deviations import origins_of
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.events import Head, Look, Result
+from fairtrial.ledger.protocol import NANO_USD_MAX
 from fairtrial.ledger.state import Experiment, due_look, is_final
 
 from .conclude import conclude, detail
@@ -75,18 +76,7 @@ def take_look(trial: Trial, known: Experiment) -> Look:
 def look_event(trial: Reader, known: Experiment, number: int, basis: Head) -> Look:
     """Returns the look that the first `basis.size` entries give."""
     body = evaluate_look(context_of(trial, known, size=basis.size), number)
-    return Look(
-        experiment=known.name,
-        number=number,
-        basis=basis,
-        data=body.data,
-        last=body.last,
-        continues=body.continues,
-        method=body.method,
-        units=body.units,
-        clusters=body.clusters,
-        comparisons=body.comparisons,
-    )
+    return body.event(known.name, number, basis)
 
 
 def look(trial: Trial, known: Experiment, number: int | None = None) -> Look:
@@ -214,7 +204,7 @@ def conclude_event(
         existed_before=body.existed_before,
         amended=body.amended,
         missing=body.missing,
-        cost_nanousd=spend,
+        cost_nanousd={arm: min(nano, NANO_USD_MAX) for arm, nano in spend.items()},
         comparisons=body.comparisons,
         detail=blob_of(data),
     )

@@ -24,6 +24,7 @@ from fairtrial.ledger.errors import DriverError
 from fairtrial.ledger.protocol import nano_usd
 
 from .answer import Answer
+from .plan import keyed_digest
 
 __all__ = (
     "Driver",
@@ -109,8 +110,7 @@ class Driver(Protocol):
 
 def driver_seed(design_seed: int, unit: str, replicate: int) -> str:
     """Returns the seed that every arm and attempt of a unit and replicate gets, 53 bits."""
-    parts = ("fairtrial/1/driver", str(design_seed), unit, str(replicate))
-    digest = sha256("\0".join(parts).encode()).digest()
+    digest = keyed_digest("driver", str(design_seed), unit, str(replicate))
     return str(int.from_bytes(digest[:8], "big") >> 11)
 
 

@@ -19,6 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from fairtrial.analysis.verdict import Verdict
 from fairtrial.ledger.events import (
+    Head,
     Look,
     LookComparison,
     LookEndpoint,
@@ -98,6 +99,21 @@ class LookBody:
     units: int
     clusters: int
     comparisons: tuple[LookComparison, ...]
+
+    def event(self, experiment: str, number: int, basis: Head) -> Look:
+        """Returns the look event that these numbers make."""
+        return Look(
+            experiment=experiment,
+            number=number,
+            basis=basis,
+            data=self.data,
+            last=self.last,
+            continues=self.continues,
+            method=self.method,
+            units=self.units,
+            clusters=self.clusters,
+            comparisons=self.comparisons,
+        )
 
 
 def evaluate_look(context: AnalysisContext, number: int) -> LookBody:

@@ -28,7 +28,7 @@ from fairtrial.ledger.protocol import Protocol
 from .boundaries import Test, nominal, tests_of
 from .estimates import scales_of
 from .guarded import computed
-from .power_values import rules_of
+from .power_values import decision_rules
 from .readings import null_of
 from .trial import open_trial
 
@@ -160,7 +160,7 @@ def read_notes(ledger: Path, experiment: str, number: int) -> list[FutilityNote]
 
 
 def _is_covered(protocol: Protocol, test: Test) -> bool:
-    rules = rules_of(protocol)
+    rules = decision_rules(protocol)
     return (
         test.role == "primary"
         and len(rules) == 1

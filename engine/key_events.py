@@ -14,7 +14,7 @@ from fairtrial.ledger.checkpoint import is_signed
 from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import Key, Open
 from fairtrial.ledger.note import decode_base64, encode_base64, format_vkey, parse_vkey
-from fairtrial.ledger.state import State
+from fairtrial.ledger.state import State, next_number
 
 from .keys import Key as KeyOfFile
 from .trial import Trial
@@ -39,7 +39,7 @@ def take_key(trial: Trial, key: KeyOfFile, origin: str) -> None:
     if trial.log.state.vkey is None:
 
         def first(state: State) -> Key:
-            number = state.counters.get("key", 0) + 1
+            number = next_number(state, "key", "")
             message = key_message(state.ledger, number, None, vkey)
             return Key(
                 number=number,
@@ -79,7 +79,7 @@ def rotate_key(trial: Trial, old: KeyOfFile, new: KeyOfFile) -> Key:
         raise RefusedError("the new key is the old one", where=f"key {new.name}")
 
     def rotation(state: State) -> Key:
-        number = state.counters.get("key", 0) + 1
+        number = next_number(state, "key", "")
         message = key_message(state.ledger, number, previous, vkey)
         return Key(
             number=number,

@@ -105,18 +105,9 @@ class Outcomes:
         """How many slots the plan has."""
         return len(self.status)
 
-    def status_at(self, position: int) -> str | None:
-        """Returns how a slot ended, None while it is unsettled."""
-        index = self.status[position - 1]
-        return STATUSES[index - 1] if index else None
-
     def leaf_at(self, position: int) -> bytes:
         """Returns the leaf of the entry that holds a slot's outcome."""
         return bytes(self.leaves[32 * position - 32 : 32 * position])
-
-    def is_settled(self, last: int) -> bool:
-        """Returns whether every slot up to a position is settled."""
-        return self.status.find(0, 0, last) == -1
 
 
 def read_outcomes(

@@ -35,6 +35,7 @@ __all__ = (
     "Slot",
     "build_plan",
     "cluster_cuts",
+    "keyed_digest",
     "look_cuts",
     "parse_plan",
     "plan_lines",
@@ -141,9 +142,9 @@ def build_plan(
 
 def unit_order(ids: Sequence[str], clusters: Sequence[str], *, seed: int) -> list[int]:
     """Returns the indices of units in run order: clusters by key, units by key inside them."""
-    cluster_key = {name: _key("cluster", str(seed), name) for name in set(clusters)}
+    cluster_key = {name: keyed_digest("cluster", str(seed), name) for name in set(clusters)}
     keys = [
-        (cluster_key[cluster], _key("unit", str(seed), cluster, unit))
+        (cluster_key[cluster], keyed_digest("unit", str(seed), cluster, unit))
         for unit, cluster in zip(ids, clusters, strict=True)
     ]
     return sorted(range(len(keys)), key=keys.__getitem__)
@@ -232,7 +233,8 @@ def parse_plan(data: bytes) -> Plan:
     )
 
 
-def _key(what: str, *parts: str) -> bytes:
+def keyed_digest(what: str, *parts: str) -> bytes:
+    """Returns the SHA-256 of the parts under a name of their use, which orders and seeds follow."""
     return sha256("\0".join((f"fairtrial/1/{what}", *parts)).encode()).digest()
 
 

@@ -45,7 +45,7 @@ __all__ = (
     "PowerReport",
     "SimulatedPower",
     "assess",
-    "rules_of",
+    "decision_rules",
 )
 
 
@@ -165,7 +165,7 @@ def assess(
         sizes=sizes[sizes > 0],
         estimand=protocol.analysis.estimand,
         nominal_p=last.nominal_p,
-        rule=rules_of(protocol)[0],
+        rule=decision_rules(protocol)[0],
         margin=margin_on(test.endpoint, protocol.decision.margin or 0.0),
         target=protocol.power.target,
         binary=test.endpoint.type == "binary" and not is_anytime(protocol),
@@ -208,7 +208,7 @@ def _cells(found: Assessment) -> tuple[PowerCell, ...]:
     )
 
 
-def rules_of(protocol: Protocol) -> tuple[Rule, ...]:
+def decision_rules(protocol: Protocol) -> tuple[Rule, ...]:
     """Returns the registered rules of a comparison, in order."""
     rules: list[Rule] = [rule for rule in protocol.decision.rule if rule != "precision_bound"]
     assert rules, "kind decision_rule isn't computed by this version"
@@ -218,7 +218,7 @@ def rules_of(protocol: Protocol) -> tuple[Rule, ...]:
 def _effect(protocol: Protocol, endpoint: Endpoint) -> float | None:
     """Returns the registered effect, positive when the treatment is better."""
     effect = protocol.power.effect
-    if effect is None or rules_of(protocol)[0] == "superiority":
+    if effect is None or decision_rules(protocol)[0] == "superiority":
         return None if effect is None else abs(effect)
     return effect if endpoint.better == "higher" else -effect
 

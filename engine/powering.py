@@ -27,7 +27,7 @@ from .boundaries import tests_of
 from .concluding import context_of
 from .freezing import Design, design_of
 from .look_table import look_table
-from .power_values import PowerReport, rules_of
+from .power_values import PowerReport, decision_rules
 from .registering import load_protocol
 from .simulating import Simulation, simulate
 from .trial import open_trial
@@ -194,7 +194,7 @@ def _of_pilot(protocol: Protocol, pilot: Path, name: str | None) -> Assumed:
 
 def _turned(protocol: Protocol, effect: float | None) -> float | None:
     """Returns the true difference to simulate, treatment minus control."""
-    if effect is None or rules_of(protocol)[0] != "superiority":
+    if effect is None or decision_rules(protocol)[0] != "superiority":
         return effect
     endpoint = next(each for each in protocol.endpoints if each.role == "primary")
     return abs(effect) if endpoint.better == "higher" else -abs(effect)

@@ -44,7 +44,7 @@ from .boundaries import (
 )
 from .estimates import Numbers, ScaleName, control_mean, estimate, scales_of
 from .frames import Frame, Pairs
-from .power_values import rules_of
+from .power_values import decision_rules
 
 __all__ = (
     "NOT_SHOWN",
@@ -203,7 +203,7 @@ def null_of(protocol: Protocol, test: Test, scale: ScaleName, mean: float | None
         return -turn * margin_on(test.endpoint, protocol.decision.harm.margin) + 0.0
     margin = turn * margin_on(test.endpoint, protocol.decision.margin or 0.0)
     nulls = {"superiority": margin, "non_inferiority": -margin + 0.0}
-    rules = rules_of(protocol)
+    rules = decision_rules(protocol)
     return nulls.get(rules[0], 0.0) if len(rules) == 1 else 0.0
 
 
@@ -273,7 +273,7 @@ def claim_on(protocol: Protocol, test: Test, numbers: Numbers, mean: float | Non
         margin = margin_on(endpoint, protocol.decision.harm.margin)
         return harm_verdict(margin, lower, upper, endpoint.better)
     return decide(
-        rules_of(protocol),
+        decision_rules(protocol),
         margin_on(endpoint, protocol.decision.margin or 0.0),
         lower,
         upper,

@@ -20,7 +20,7 @@ from .boundaries import margin_on
 from .endings import Ending
 from .estimates import Numbers
 from .frames import Frame
-from .power_values import rules_of
+from .power_values import decision_rules
 from .readings import NOT_SHOWN, Reading
 from .wording import plan_facts, sentence
 
@@ -92,7 +92,7 @@ def _held(protocol: Protocol, reading: Reading) -> str:
     for numbers in reading.scales:
         for name, (lower, upper) in numbers.parts.items():
             claim = decide(
-                rules_of(protocol),
+                decision_rules(protocol),
                 margin_on(reading.test.endpoint, protocol.decision.margin or 0.0),
                 lower,
                 upper,

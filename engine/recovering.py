@@ -19,7 +19,7 @@ from fairtrial.ledger.canonical import sha256_hex
 from fairtrial.ledger.events import Recover
 from fairtrial.ledger.opening import side_folder
 from fairtrial.ledger.port import LogStore
-from fairtrial.ledger.state import State
+from fairtrial.ledger.state import State, next_number
 
 if TYPE_CHECKING:
     from .trial import Trial
@@ -52,5 +52,5 @@ def _quarantine(ledger: Path) -> Path:
 
 
 def _event(state: State, *, offset: int, length: int, sha256: str) -> Recover:
-    number = state.counters.get("recover", 0) + 1
+    number = next_number(state, "recover", "")
     return Recover(number=number, offset=offset, length=length, sha256=sha256)

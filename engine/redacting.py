@@ -20,6 +20,7 @@ import msgspec
 
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Blob, Redact
+from fairtrial.ledger.state import next_number
 
 from .file_findings import blobs_of, readable_events
 from .trial import Trial, open_trial
@@ -68,7 +69,7 @@ def _on_record(trial: Trial, blob: Blob, reason: str) -> tuple[Redact, bool]:
         for _, event in readable_events(trial):
             if isinstance(event, Redact) and event.blob.sha256 == blob.sha256:
                 return event, False
-    number = trial.log.state.counters.get("redact", 0) + 1
+    number = next_number(trial.log.state, "redact", "")
     event = Redact(number=number, blob=blob, reason=reason)
     trial.append(event)
     return event, True

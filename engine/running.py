@@ -31,7 +31,7 @@ from .freezing import open_drivers
 from .git import git_commit, git_is_clean
 from .status import next_command, state_word
 from .trial import Trial, tool_name
-from .verifying import check_identities, check_registered, protocol_folder
+from .verifying import check_identities, check_registered, protocol_path
 
 __all__ = ("ProgressSink", "RunReport", "end_dead_session", "run_experiment")
 
@@ -167,7 +167,7 @@ def _locked_run(
 def _open_checked(trial: Trial, known: Experiment) -> dict[str, Driver]:
     """Opens the drivers and refuses what would fail at the first attempt."""
     protocol = trial.protocol(known)
-    drivers = open_drivers(protocol, protocol_folder(trial, known), trial.units(known))
+    drivers = open_drivers(protocol, protocol_path(trial, known).parent, trial.units(known))
     check_identities(trial, known, drivers, act="run")
     problems = [
         f"arm {name}: {text}" for name, driver in drivers.items() for text in driver.problems()
@@ -183,7 +183,7 @@ def _open_checked(trial: Trial, known: Experiment) -> dict[str, Driver]:
 
 def _start(trial: Trial, known: Experiment, settings: dict[str, str]) -> int:
     """Appends the start of a session; returns its number."""
-    folder = protocol_folder(trial, known)
+    folder = protocol_path(trial, known).parent
     commit = git_commit(folder)
     clean = commit is not None and git_is_clean(folder, ledger=trial.path)
     environment = trial.put_json(

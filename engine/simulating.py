@@ -36,7 +36,7 @@ from .frames import Frame
 from .look_table import look_table
 from .outcomes import collect_decisions
 from .plan import Plan, plan_lines
-from .power_values import rules_of
+from .power_values import decision_rules
 from .readings import Reading
 from .simulated_outcomes import decisions_of, draw, gate_of, simulated_frame, simulated_protocol
 from .units import Units
@@ -197,7 +197,7 @@ def _border(protocol: Protocol) -> float:
     if endpoint.scale == "log":
         margin = math.log1p(margin)
     turn = 1.0 if endpoint.better == "higher" else -1.0
-    return turn * margin if rules_of(protocol)[0] == "superiority" else -turn * margin
+    return turn * margin if decision_rules(protocol)[0] == "superiority" else -turn * margin
 
 
 def _run(design: _Design, models: Mapping[str, PairModel], seed: int, run: int) -> _Run:
@@ -271,7 +271,7 @@ def _case(
 
 def _wanted(protocol: Protocol) -> tuple[str, ...]:
     """Returns the verdicts that a run at the registered effect is meant to reach."""
-    return ("adopt", "equivalent") if "equivalence" in rules_of(protocol) else ("adopt",)
+    return ("adopt", "equivalent") if "equivalence" in decision_rules(protocol) else ("adopt",)
 
 
 def _errors(protocol: Protocol) -> tuple[str, ...]:
@@ -283,7 +283,7 @@ def _errors(protocol: Protocol) -> tuple[str, ...]:
 
 def _either_way(protocol: Protocol) -> bool:
     """Returns whether no difference at all lies at the border, so that either claim is an error."""
-    return rules_of(protocol) == ("superiority",) and not protocol.decision.margin
+    return decision_rules(protocol) == ("superiority",) and not protocol.decision.margin
 
 
 def _left_out(protocol: Protocol) -> Iterator[str]:

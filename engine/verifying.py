@@ -27,7 +27,7 @@ from fairtrial.ledger.errors import (
 )
 from fairtrial.ledger.events import FrozenArm, Refuse, Register
 from fairtrial.ledger.protocol import changed_fields
-from fairtrial.ledger.state import Experiment, due_look
+from fairtrial.ledger.state import Experiment, due_look, next_number
 
 from .drivers import Driver
 from .files import FileEntry, only_endings_differ, parse_file_list
@@ -37,7 +37,6 @@ from .trial import Trial
 __all__ = (
     "check_identities",
     "check_registered",
-    "protocol_folder",
     "protocol_path",
     "recorded_files",
     "refuse",
@@ -71,11 +70,6 @@ def protocol_path(trial: Trial, known: Experiment) -> Path:
         if entry.role == "protocol":
             return (trial.folder / entry.path).absolute()
     raise AssertionError("every recorded list names the protocol")
-
-
-def protocol_folder(trial: Trial, known: Experiment) -> Path:
-    """Returns the folder that the paths of a protocol are relative to."""
-    return protocol_path(trial, known).parent
 
 
 def check_registered(
@@ -208,7 +202,7 @@ def refuse(trial: Trial, known: Experiment, act: str, change: _Change) -> NoRetu
 def _record(trial: Trial, known: Experiment, act: str, change: _Change) -> None:
     event = Refuse(
         experiment=known.name,
-        number=known.counters.get("refuse", 0) + 1,
+        number=next_number(trial.log.state, "refuse", known.name),
         act=act,
         field=change.field[:200],
         expected=_digest(change.registered),

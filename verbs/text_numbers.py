@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 
 __all__ = (
-    "cardinal",
     "clip",
     "count",
     "difference",
@@ -112,12 +111,6 @@ def duration(seconds: float) -> str:
     if whole < 48 * 3600:
         return f"{whole // 3600} h {whole % 3600 // 60} min"
     return f"{whole // 86400} days {whole % 86400 // 3600} h"
-
-
-def cardinal(number: int) -> str:
-    """Returns a small number as a word."""
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[number] if 0 <= number < len(words) else count(number)
 
 
 def clip(text: str, width: int) -> str:

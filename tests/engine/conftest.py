@@ -15,7 +15,7 @@ from fairtrial.engine.outcomes import Outcomes, collect_decisions
 from fairtrial.engine.plan import Plan, build_plan
 from fairtrial.engine.protocol_file import check_supported, parse_protocol
 from fairtrial.engine.units import Units, parse_units
-from fairtrial.ledger.events import Decision, Head, Look, Origin
+from fairtrial.ledger.events import Decision, Head, Origin
 from fairtrial.ledger.protocol import Protocol, RecordedDriver
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo"
@@ -82,18 +82,7 @@ class Trial:
     def take(self, number: int) -> Trial:
         """Returns the trial after one more look."""
         body = evaluate_look(self.context, number)
-        look = Look(
-            experiment=self.protocol.id,
-            number=number,
-            basis=HEAD,
-            data=body.data,
-            last=body.last,
-            continues=body.continues,
-            method=body.method,
-            units=body.units,
-            clusters=body.clusters,
-            comparisons=body.comparisons,
-        )
+        look = body.event(self.protocol.id, number, HEAD)
         return Trial(context=replace(self.context, taken=(*self.context.taken, look)))
 
     def run(self) -> Trial:

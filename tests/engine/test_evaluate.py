@@ -14,6 +14,7 @@ from fairtrial.engine.evaluate import LookBody, evaluate_look
 from fairtrial.engine.outcomes import collect_decisions
 from fairtrial.ledger.canonical import encode_event
 from fairtrial.ledger.events import LookEndpoint
+from fairtrial.ledger.slots import STATUSES
 
 LOOKS = "{at: [0.5, 1.0], icc: 0.05}"
 MARGIN = "{{rule: {}, margin: {}}}"
@@ -140,7 +141,7 @@ def _answers(trial: Any) -> Any:
         scores = {}
         if outcomes.scores["passed"].given[position - 1]:
             scores = {"passed": outcomes.scores["passed"].values[position - 1]}
-        return {"status": outcomes.status_at(position), "scores": scores}
+        return {"status": STATUSES[outcomes.status[position - 1] - 1], "scores": scores}
 
     return answers
 

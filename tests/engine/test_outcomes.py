@@ -30,6 +30,7 @@ from fairtrial.ledger.events import (
     Rules,
     Settle,
 )
+from fairtrial.ledger.slots import STATUSES
 
 BLOB = blob_of(b"x")
 RULES = Rules(
@@ -203,8 +204,7 @@ def test_outcome_keeps_its_place_and_leaf() -> None:
     outcomes = read_outcomes(events, "e", 2)
     assert [-1, 3] == list(outcomes.seq)
     assert events[3][0].leaf() == outcomes.leaf_at(2)
-    assert [None, "ok"] == [outcomes.status_at(1), outcomes.status_at(2)]
-    assert not outcomes.is_settled(2)
+    assert [0, STATUSES.index("ok") + 1] == list(outcomes.status)
 
 
 def test_invalidated_outcome_keeps_its_value() -> None:
