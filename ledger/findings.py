@@ -3,6 +3,7 @@
 Leaves finding them to `replay.py`.
 
 Rules:
+- A note is said and changes no word: a second name of the file isn't a fault of its bytes.
 - `record` is the first that holds of corrupt, forked, rolled_back, torn, numbers_differ,
   files_differ, newer, intact. A broken rule is corrupt.
 """
@@ -19,6 +20,7 @@ from .state import Experiment
 
 __all__ = (
     "LEVELS",
+    "NOTES",
     "Claim",
     "Finding",
     "Level",
@@ -30,6 +32,8 @@ __all__ = (
 
 Level: TypeAlias = Literal["bytes", "rules", "numbers", "files", "anchors"]
 LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
+# What has to be said and is no fault of the record.
+NOTES = ("links",)
 _WRONG_NUMBERS = ("number_differs", "not_recomputable")
 
 
@@ -113,7 +117,8 @@ def record_word(findings: Sequence[Finding], claimed: str) -> str:
     codes = {finding.code for finding in findings}
     levels = {finding.level for finding in findings}
     corrupt = any(
-        f.level in ("bytes", "rules") and f.code not in ("torn", "unknown_kind") for f in findings
+        f.level in ("bytes", "rules") and f.code not in ("torn", "unknown_kind", *NOTES)
+        for f in findings
     )
     for word, holds in (
         ("corrupt", corrupt),

@@ -27,7 +27,7 @@ from .durable import create_folder, sync_file, sync_folder, write_all, write_fil
 from .entry import ENTRY_BYTES_MAX
 from .errors import StoreError, TornError
 from .jsonl_lines import BUFFER_BYTES, End, SlotOffsets, advance, lines, search, torn_after
-from .locks import append_lock_path, check_one_name, file_lock, lock_holder, why_not_written
+from .locks import append_lock_path, check_one_name, file_lock, link_findings, lock_holder
 from .merkle import leaf_hash
 from .port import StoreFinding, Tail, Torn
 from .slot_index import Slot, check_batch
@@ -149,9 +149,7 @@ class JsonlStore:
 
     def check(self) -> Iterator[StoreFinding]:
         """Yields what is wrong with the file itself: kind, names, length of lines."""
-        found = why_not_written(self._path.lstat())
-        if found:
-            yield StoreFinding("links", None, str(self._path), "a file with one name", found)
+        yield from link_findings(self._path)
         with self._opened(BUFFER_BYTES) as file:
             end = self._advance(file)
             for seq, (offset, line) in enumerate(lines(file, 0, end.offset)):

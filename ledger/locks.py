@@ -17,7 +17,7 @@ import random
 import socket
 import stat
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ import msgspec
 
 from .durable import create_folder, write_all
 from .errors import BusyError, StoreError
+from .port import StoreFinding
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -35,6 +36,7 @@ __all__ = (
     "LockHolder",
     "append_lock_path",
     "file_lock",
+    "link_findings",
     "lock_holder",
     "run_lock_path",
     "side_folder",
@@ -96,6 +98,13 @@ def why_not_written(status: os.stat_result) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "not a regular file"
     return "" if status.st_nlink == 1 else f"a file with {status.st_nlink} names"
+
+
+def link_findings(ledger: Path) -> Iterator[StoreFinding]:
+    """Yields that a ledger has more than one name: its bytes may be right, and no one writes them."""
+    found = why_not_written(ledger.lstat())
+    if found:
+        yield StoreFinding("links", None, str(ledger), "a file with one name", found)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from .errors import (
     PlanMissingError,
     RefusedError,
     StoreError,
+    TornError,
     TransitionError,
 )
 from .events import Event, Head, Open, event_kind
@@ -148,6 +149,7 @@ class Log:
         """Checks that the ledger still begins with the prefix that was folded before."""
         found = self.store.tail().size
         if found < size:
+            self._check_newline(size - found)
             raise IntegrityError(
                 "the ledger has lost entries since it was last read here",
                 expected=f"at least {size} entries",
@@ -162,6 +164,22 @@ class Log:
                 expected=f"leaf {leaf.hex()}" if last != leaf else "the root seen then",
                 found=f"leaf {last.hex()}" if last != leaf else "another root",
                 todo="ledger replay names the entry",
+            )
+
+    def _check_newline(self, lost: int) -> None:
+        """Tells an entry that lacks no more than its newline from one that is lost.
+
+        Raises:
+            TornError: The last entry is whole, but its line isn't ended.
+        """
+        torn = self.store.torn()
+        if lost == 1 and torn is not None and torn.whole:
+            raise TornError(
+                "the last entry is whole and lacks its newline",
+                where=f"byte {torn.offset}",
+                expected="a line that ends",
+                found=f"{torn.length:,} bytes without an end",
+                todo="ledger run adds the newline and puts that on record; nothing is lost",
             )
 
     @property

@@ -63,6 +63,15 @@ def _check_path(path: Path, *, create: bool) -> None:
             where=str(path.absolute()),
             todo=f"give the file in it, such as {path / 'ledger.db'}",
         )
+    if path.exists() and not path.is_file():
+        # Opening a pipe would wait for its other end for ever.
+        raise StoreError(
+            "the ledger is a file and this is none",
+            where=str(path.absolute()),
+            expected="a regular file",
+            found="a pipe, a device or a socket",
+            todo="give the path of a ledger",
+        )
     if not create and not path.exists():
         raise StoreError(
             "there is no ledger",

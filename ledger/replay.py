@@ -43,6 +43,7 @@ from .events import (
 )
 from .findings import (
     LEVELS,
+    NOTES,
     Claim,
     Finding,
     Level,
@@ -159,7 +160,7 @@ def replay(
     vouched = _vouched(walk, claims, vouch)
     if numbers is None:
         walk.skipped["numbers"] = "not asked for"
-    elif any(f.level in ("bytes", "rules") for f in walk.findings) or "rules" in walk.skipped:
+    elif _is_broken(walk) or "rules" in walk.skipped:
         walk.skipped["numbers"] = "the levels before it have findings or were skipped"
     else:
         _take_numbers(walk, numbers(walk.cases))
@@ -168,6 +169,12 @@ def replay(
     else:
         _take(walk, files(walk.state))
     return _report(walk, vouched)
+
+
+def _is_broken(walk: _Walk) -> bool:
+    """Returns whether bytes or rules have findings that are no mere notes."""
+    faults = (found for found in walk.findings if found.code not in NOTES)
+    return any(found.level in ("bytes", "rules") for found in faults)
 
 
 def _take(walk: _Walk, findings: Iterable[Finding]) -> None:
@@ -350,7 +357,7 @@ def _report(walk: _Walk, claims: Sequence[Claim]) -> ReplayReport:
     covered = 0 if word else max(outside(judged.covered), default=0)
     if not judged.findings and not covered and not other:
         walk.skipped["anchors"] = "nothing from outside this ledger was given"
-    bad = {finding.level for finding in walk.findings}
+    bad = {finding.level for finding in walk.findings if finding.code not in NOTES}
     return ReplayReport(
         record=record_word(walk.findings, word),
         anchored="no" if not covered else "yes" if covered == size else "part",

@@ -25,7 +25,7 @@ from typing import Any
 from .durable import create_folder, sync_folder
 from .entry import FIRST_PREV
 from .errors import IntegrityError, StoreError
-from .locks import append_lock_path, check_one_name, file_lock
+from .locks import append_lock_path, check_one_name, file_lock, link_findings
 from .merkle import leaf_hash
 from .port import StoreFinding, Tail, Torn
 from .sqlite_check import check_database
@@ -146,8 +146,9 @@ class SqliteStore:
         return None
 
     def check(self) -> Iterator[StoreFinding]:
-        """Yields what is wrong with the database: header, schema, structure, leaf column, gaps."""
-        return check_database(self._query, str(self._path))
+        """Yields what is wrong: names of the file, header, schema, structure, leaf column, gaps."""
+        yield from link_findings(self._path)
+        yield from check_database(self._query, str(self._path))
 
     def close(self) -> None:
         """Closes both connections."""

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.engine.closing import close_ledger
 from fairtrial.engine.inspecting import replay_ledger, status
 from fairtrial.engine.session import register_protocol, result_of
+from fairtrial.ledger.errors import TornError
 from fairtrial.ledger.opening import open_store
 
 from .conftest import Case, Verify, place_of, write_trial
@@ -50,6 +52,20 @@ def test_torn_tail_is_no_attack(lines: Case, agreed: Agreed, cut: int) -> None:
     lines.ledger.write_bytes(honest[:-cut])
     assert "torn" == agreed(lines)
     assert "rolled_back" == agreed(lines, lines.receipt)
+
+
+def test_missing_newline_alone_is_torn_for_a_reader_too(lines: Case) -> None:
+    """A reader that saw the entry says torn as replay does, and what to do; a writer heals it."""
+    close_ledger(lines.ledger, actor="ada", reason="it is complete")
+    honest = lines.ledger.read_bytes()
+    lines.ledger.write_bytes(honest[:-1])
+    with pytest.raises(TornError, match="newline") as caught:
+        status(lines.ledger)
+    assert "ledger run" in caught.value.todo
+    assert "torn" == lines.replay().record
+    result_of(lines.ledger, None, actor="ada")
+    assert lines.ledger.read_bytes().startswith(honest)
+    assert "intact" == lines.replay().record
 
 
 def test_zeros_at_the_end_are_torn(lines: Case, agreed: Agreed) -> None:

@@ -10,10 +10,16 @@ import pytest
 
 from fairtrial.ledger.entry import ENTRY_BYTES_MAX, FIRST_PREV, check_entry, parse_entry
 from fairtrial.ledger.errors import BusyError, ConflictError, IntegrityError, StoreError
+from fairtrial.ledger.events import Blob
 from fairtrial.ledger.merkle import leaf_hash
 from fairtrial.ledger.port import LogStore, Tail
+from fairtrial.ledger.replay import replay
 
 from .conftest import LEDGER, Medium, append, chain, decision, entry, write
+
+
+def no_plan(blob: Blob) -> None:
+    """Reads no plan: these ledgers freeze nothing."""
 
 
 def _check_chain(store: LogStore) -> int:
@@ -355,6 +361,27 @@ def test_write_needs_one_name(disk: Medium, tmp_path: Path) -> None:
         append(disk.open(), 1)
     link.unlink()
     assert 3 == disk.open().tail().size + len(append(disk.open(), 1))
+
+
+@pytest.mark.parametrize("kind", ["hard", "symbolic"])
+def test_a_second_name_is_a_note_and_no_fault(disk: Medium, tmp_path: Path, kind: str) -> None:
+    """Both stores say it in their check; replay reports it, and the record's word stays as it is."""
+    append(disk.open(), 1)
+    before = replay(disk.open(), plan_of=no_plan)
+    path = tmp_path / f"other{disk.path.suffix}"
+    if kind == "hard":
+        path.hardlink_to(disk.path)
+    else:
+        path.symlink_to(disk.path)
+    store = type(disk.open())(path, read_only=True)  # type: ignore[call-arg]  # as above
+    found = "a file with 2 names" if kind == "hard" else "a symbolic link"
+    assert [("links", None, found)] == [(f.code, f.seq, f.found) for f in store.check()]
+    after = replay(store, plan_of=no_plan)
+    assert ["links"] == [f.code for f in after.findings if f not in before.findings]
+    assert (before.record, before.levels, before.skipped) == (
+        after.record, after.levels, after.skipped
+    )  # fmt: skip
+    store.close()
 
 
 def test_removed_ledger_is_noticed(disk: Medium) -> None:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from fairtrial.engine.answer import parse_answer
 from fairtrial.engine.conclude import conclude, detail
-from fairtrial.engine.evaluate import evaluate_look
 from fairtrial.ledger.canonical import encode_event
 from fairtrial.ledger.events import Head
 

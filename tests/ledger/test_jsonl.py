@@ -93,14 +93,6 @@ def test_reading_is_flat_in_memory(path: Path) -> None:
     assert peak < 3_000_000 < path.stat().st_size
 
 
-def test_links_are_findings(path: Path) -> None:
-    """A second name of the file is reported by the store's own check."""
-    append_decisions(JsonlStore.create(path), 1)
-    os.link(path, path.with_name("other.jsonl"))
-    (finding,) = JsonlStore(path).check()
-    assert ("links", None, "a file with 2 names") == (finding.code, finding.seq, finding.found)
-
-
 def test_search_tells_slots_apart_that_look_alike(path: Path) -> None:
     """A slot is found by all four members, across chunks of the file, before any index is made."""
     store = JsonlStore.create(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -47,6 +48,18 @@ def test_folder_is_no_ledger(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="folder") as caught:
         open_store(tmp_path)
     assert str(tmp_path / "ledger.db") in caught.value.todo
+
+
+@pytest.mark.parametrize("name", ["ledger.db", "ledger.jsonl"])
+@pytest.mark.parametrize("create", [False, True])
+def test_pipe_and_device_are_no_ledger(tmp_path: Path, name: str, create: bool) -> None:
+    """What isn't a regular file is refused before it is opened: a pipe would wait for ever."""
+    os.mkfifo(tmp_path / name)
+    (tmp_path / f"device-{name}").symlink_to("/dev/zero")
+    for path in (tmp_path / name, tmp_path / f"device-{name}"):
+        with pytest.raises(StoreError, match="is none") as caught:
+            open_store(path, create=create)
+        assert str(path) == caught.value.where
 
 
 @pytest.mark.parametrize(
