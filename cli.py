@@ -197,13 +197,16 @@ def _report(error: Exception, words: list[str]) -> int:
         error = StoreError("the system refused", where=where, found=found, todo="see to the disk")
     if not isinstance(error, LedgerError):
         return _report_unexpected(error, words)
+    notes: list[str] = getattr(error, "__notes__", [])
     name = next(c.__name__ for c in type(error).__mro__ if c.__name__ in EXIT_CODES)
     if "--json" in words:
         parts = {key: getattr(error, key) for key in ("what", "where", "expected", "found", "todo")}
         if isinstance(error, ProtocolError):
             parts["problems"] = [_plain(problem) for problem in error.problems]
+        if notes:
+            parts["notes"] = notes
         _print_json({"class": name, **parts})
-    click.echo(str(error), err=True)
+    click.echo("\n".join([str(error), *notes]), err=True)
     return EXIT_CODES[name]
 
 

@@ -69,7 +69,7 @@ class Receipted(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """What `register` did; freeze and design are None when the units file isn't there yet."""
+    """What `register` did; freeze and design are None when nothing was frozen yet."""
 
     ledger: str
     opened: bool
@@ -78,6 +78,7 @@ class Registered(NamedTuple):
     design: Design | None
     receipt: str
     sealed: Sealed | None = None
+    missing_units: str | None = None
 
 
 def check_protocol(path: Path) -> Checked:
@@ -119,7 +120,8 @@ def register_protocol(
     """
     loaded = load_protocol(protocol)
     units = loaded.path.parent / loaded.protocol.units.file
-    with_freeze = with_freeze and units.is_file()
+    missing = with_freeze and not units.is_file()
+    with_freeze = with_freeze and not missing
     fresh = not ledger.exists()
     if fresh:
         # A ledger isn't begun for a plan that its first entry would be refused for.
@@ -144,6 +146,7 @@ def register_protocol(
             design=frozen[1] if frozen else None,
             receipt=trial.keep_receipt(what),
             sealed=sealed,
+            missing_units=loaded.protocol.units.file if missing else None,
         )
 
 

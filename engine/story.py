@@ -193,6 +193,8 @@ def _note(story: Story, seq: int, event: Event) -> None:
         story.amendments.append(Change(seq=seq, text=text, after_looks=story.looks))
     elif isinstance(event, Refuse):
         text = f"{event.act}: {event.field} differed"
+        if event.act == "look":
+            text = f"asked for look {event.field.removeprefix('looks.')} when it wasn't due"
         story.refusals.append(Change(seq=seq, text=text, after_looks=story.looks))
     elif isinstance(event, Invalidate):
         text = f"outcome of entry {event.subject.seq}: {event.reason}"

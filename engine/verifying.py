@@ -188,18 +188,22 @@ def refuse(trial: Trial, known: Experiment, act: str, change: _Change) -> NoRetu
     Raises:
         DigestMismatchError: Always.
     """
-    if not trial.read_only:
-        _record(trial, known, act, change)
-    raise DigestMismatchError(
+    note = _record(trial, known, act, change)
+    error = DigestMismatchError(
         change.what,
         where=f"{known.name}: {change.field}",
         expected=change.registered,
         found=change.found,
         todo=change.todo,
     )
+    error.add_note(note)
+    raise error
 
 
-def _record(trial: Trial, known: Experiment, act: str, change: _Change) -> None:
+def _record(trial: Trial, known: Experiment, act: str, change: _Change) -> str:
+    """Records a refusal; returns what to say of that, with the receipt after it."""
+    if trial.read_only:
+        return "nothing was written"
     event = Refuse(
         experiment=known.name,
         number=next_number(trial.log.state, "refuse", known.name),
@@ -209,11 +213,13 @@ def _record(trial: Trial, known: Experiment, act: str, change: _Change) -> None:
         found=_digest(change.found),
     )
     try:
-        trial.append(event)
+        seq = trial.append(event).seq
     except LedgerError as error:
         # The same refusal is on record already, or the record of refusals is full.
         if "refusal" not in error.what:
             raise
+        return f"nothing was written: {error.what}"
+    return f"this refusal is on record, entry {seq}\nreceipt   {trial.keep_receipt('refuse')}"
 
 
 def _digest(value: str) -> str:
@@ -225,19 +231,34 @@ def _digest(value: str) -> str:
 def refuse_look(trial: Trial, known: Experiment, number: int) -> RefusedError:
     """Records that a look was asked for which isn't due, and returns the error to raise."""
     planned, due = len(known.looks), due_look(known)
+    is_planned = 1 <= number <= planned
     change = _Change(
         f"looks.{number}",
         f"look {due}" if due else "no look due",
         f"look {number}",
-        "this look isn't due" if 1 <= number <= planned else "this look isn't planned",
-        "a look is taken when all its slots are settled; `ledger status` shows the next one",
+        "this look isn't due" if is_planned else "this look isn't planned",
+        "`ledger run` takes each look when its slots are settled; `ledger status` shows the next",
     )
-    if not trial.read_only:
-        _record(trial, known, "look", change)
-    return RefusedError(
+    note = _record(trial, known, "look", change)
+    error = RefusedError(
         change.what,
         where=known.name,
-        expected=f"{len(known.taken)} of {planned} looks taken, {change.registered}",
+        expected=_expected_look(known, number) if is_planned else _numbers(planned),
         found=change.found,
         todo=change.todo,
     )
+    error.add_note(note)
+    return error
+
+
+def _expected_look(known: Experiment, number: int) -> str:
+    """Returns what a look waits for."""
+    last = known.looks[number - 1].last
+    settled = known.slots.settled(1, last) if known.slots is not None else 0
+    return f"{last:,} settled slots for look {number}; {settled:,} are"
+
+
+def _numbers(planned: int) -> str:
+    if planned < 2:
+        return "1" if planned else "a freeze first"
+    return "1 or 2" if planned == 2 else f"1 to {planned}"

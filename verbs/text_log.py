@@ -171,6 +171,8 @@ def _reason(event: Event) -> str:
 
 
 def _refuse(event: Event) -> str:
+    if event["act"] == "look":
+        return f"look refused: {event['field'].removeprefix('looks.')} wasn't due"
     return f"{event['act']} refused: {event['field']} differs"
 
 

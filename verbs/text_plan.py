@@ -202,7 +202,9 @@ def registered_text(done: Registered, *, ledger: str) -> str:
     if event.override is not None:
         lines.append(label("override", clip(event.override, 160)))
     if done.freeze is None or done.design is None:
-        lines.append(label("freeze", "not yet: the units file isn't there, or --no-freeze"))
+        missing = done.missing_units
+        why = f"{missing} isn't there yet" if missing is not None else "as --no-freeze says"
+        lines.append(label("freeze", f"not yet: {why}"))
     else:
         lines += _frozen_lines(done.freeze, done.design)
     return "\n".join(lines)

@@ -224,3 +224,12 @@ def test_program_without_the_right_to_run_is_named_as_that(shell: Shell) -> None
     assert 3 == said.code
     assert "not executable" in said.err
     assert "chmod +x ./agent.py" in said.err
+
+
+def test_register_says_why_nothing_was_frozen(shell: Shell) -> None:
+    """A units file that isn't there is told apart from a freeze that wasn't wanted."""
+    shell.ok("init", ".")
+    assert "not yet: as --no-freeze says" in shell.ok("register", "--no-freeze").out
+    (shell.folder / "units.csv").unlink()
+    said = shell.ok("register", "--ledger", "other.db")
+    assert "not yet: units.csv isn't there yet" in said.out

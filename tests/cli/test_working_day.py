@@ -125,9 +125,14 @@ def test_early_look_is_refused_and_stays_on_record(shell: Shell) -> None:
     shell.recorded(BETTER)
     said = shell.ledger("look")
     assert (3, "") == (said.code, said.out)
+    assert "expected  48 settled slots for look 1; 0 are" in said.err
+    assert "this refusal is on record, entry 3" in said.err
+    receipt = said.err.partition("receipt   ")[2].split()[0]
+    assert "expected  1\n" in shell.ledger("look", "--number", "5").err
     assert "look refused" in shell.ok("log", "--kind", "refuse").out
     shell.ok("run")
-    assert "refusal" in shell.ok("replay").out
+    replayed = shell.ok("replay", "--against", receipt).out
+    assert "asked for look 1 when it wasn't due" in replayed
 
 
 @pytest.mark.parametrize(
@@ -262,7 +267,7 @@ def test_command_that_compare_names_puts_the_same_comparison_on_record(shell: Sh
 
 def test_replay_counts_what_status_counts(example: Make) -> None:
     """A slot that is given up leaves no attempt open, and after a crossing nothing is pending."""
-    fault = 'job = json.load(sys.stdin)\nif job["unit"] in ("sum-01",):\n    sys.exit(75)\n'
+    fault = 'job = json.load(sys.stdin)\nif job["unit"] == "sum-17":\n    sys.exit(75)\n'
     shell = example({"job = json.load(sys.stdin)\n": fault})
     shell.ok("register")
     shell.ok("run")
