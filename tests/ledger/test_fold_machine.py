@@ -43,7 +43,7 @@ from .fold_histories import designs, drive_to_end
 from .fold_model import Model
 
 NAMES = ("e", "f", "g")
-EXAMPLES, STEPS = 100, 50
+EXAMPLES, STEPS = 200, 50
 # Who acts: mostly the process whose session is live, else one of the two.
 processes = st.integers(0, 5)
 names = st.sampled_from(("e", "f", "e", "f", "g"))
