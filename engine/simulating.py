@@ -232,8 +232,7 @@ def _run_from_events(design: _Design, models: Mapping[str, PairModel], seed: int
     context = replace(design.context, outcomes=outcomes)
     for number in range(1, len(context.looks) + 1):
         body = evaluate_look(context, number)
-        fields = {name: getattr(body, name) for name in body.__dataclass_fields__}
-        look = Look(experiment=design.protocol.id, number=number, basis=_HEAD, **fields)
+        look = body.event(design.protocol.id, number, _HEAD)
         context = replace(context, taken=(*context.taken, look))
         if not look.continues:
             break

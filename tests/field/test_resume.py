@@ -8,6 +8,7 @@ import subprocess
 import time
 from bisect import bisect_right
 from collections import Counter
+from math import comb
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 
 SLOW = "sleep 0.02\n"
 KILLS, UNITS = 100, 700
+
+
+# A unit passes in some of its replicates.
+REPLICATES = """sleep 0.02
+n=${FAIRTRIAL_UNIT#u}
+case $FAIRTRIAL_ARM in A) m=2;; *) m=3;; esac
+if [ $(((n + FAIRTRIAL_REPLICATE) % 5)) -lt $m ]; then p=true; else p=false; fi
+printf '{"v":1,"passed":%s,"usd":0.001}\\n' "$p"
+"""
 
 
 def _body() -> str:
@@ -101,10 +111,10 @@ def _kills_that_lost(lab: Lab, sizes: list[int]) -> int:
 
 @pytest.mark.slow
 def test_resume_with_replicates_runs_only_missing_ones(lab: Lab) -> None:
-    """FR-03: after an interrupt exactly the missing (unit, arm, replicate) slots run."""
-    lab.write(units=25, repeats=4, body=_body(), reducer=", reducer: mean, bounds: [0, 1]")
-    text = (lab.folder / "protocol.yaml").read_text().replace("type: binary", "type: bounded")
-    (lab.folder / "protocol.yaml").write_text(text)
+    """FR-03: exactly the missing (unit, arm, replicate) slots run; pass@2 counts all four."""
+    lab.write(units=25, repeats=4, body=REPLICATES, reducer=", k: 2")
+    path = lab.folder / "protocol.yaml"
+    path.write_text(path.read_text().replace("type: binary", "type: pass_at_k"))
     lab.register()
     process = lab.start("run", "--concurrency", "4")
     lab.wait_for(90, process)
@@ -118,6 +128,14 @@ def test_resume_with_replicates_runs_only_missing_ones(lab: Lab) -> None:
     assert {4} == set(replicates.values())
     assert 200 == len({(d["unit"], d["arm"], d["replicate"]) for d in decisions})
     assert {1} == set(lab.starts().values())
+    endpoint = lab.json("result")["comparisons"][0]["endpoints"][0]
+    assert endpoint["arms"] == pytest.approx({"A": _pass_at_2(2), "B": _pass_at_2(3)})
+
+
+def _pass_at_2(most: int) -> float:
+    """Returns pass@2 over the 25 units from 4 replicates, by the definition and by counting."""
+    solved = [sum((n + r) % 5 < most for r in range(1, 5)) for n in range(25)]
+    return sum(1 - comb(4 - count, 2) / comb(4, 2) for count in solved) / len(solved)
 
 
 @pytest.mark.slow
