@@ -1,4 +1,4 @@
-"""The last line of defence between an analysis and its numbers: what can't be computed says so. Pure.
+"""The last line of defence behind an analysis: what can't be computed says so. Pure.
 
 Leaves every formula to `analysis/`, which answers `Undetermined` itself wherever it can foresee it.
 

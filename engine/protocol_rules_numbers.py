@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from fairtrial.ledger.protocol import Comparison, Protocol
 
+from .protocol_fields_numbers import ALPHA_MIN
 from .protocol_nodes import Reading
 
 __all__ = ("check_numbers",)
@@ -63,7 +64,15 @@ def _check_comparisons(p: Protocol, reading: Reading) -> None:
             reading.refuse(f"{path}.control", "an arm is compared with itself")
         for side in ("treatment", "control"):
             _check_arm(p, reading, f"{path}.{side}", getattr(comparison, side))
+        _check_share(p, comparison, reading, f"{path}.share")
     _check_shares(comparisons, len(p.looks.at), reading)
+
+
+def _check_share(p: Protocol, comparison: Comparison, reading: Reading, path: str) -> None:
+    share, alpha = comparison.share, p.analysis.alpha
+    if not isinstance(share, str) and share * alpha < ALPHA_MIN:
+        what, expected = "the share leaves too small an alpha", f"{ALPHA_MIN / alpha:g} or more"
+        reading.refuse(path, what, expected=expected, found=f"{share:g}", needs=["analysis.alpha"])
 
 
 def _check_arm(p: Protocol, reading: Reading, path: str, name: str) -> None:

@@ -101,7 +101,7 @@ def why_not_written(status: os.stat_result) -> str:
 
 
 def link_findings(ledger: Path) -> Iterator[StoreFinding]:
-    """Yields that a ledger has more than one name: its bytes may be right, and no one writes them."""
+    """Yields that a ledger has more than one name: it can be right, and isn't written."""
     found = why_not_written(ledger.lstat())
     if found:
         yield StoreFinding("links", None, str(ledger), "a file with one name", found)

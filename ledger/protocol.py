@@ -89,7 +89,8 @@ from .sections import (
 )  # fmt: skip
 
 __all__ = (
-    "MISSING_STATUSES", "NANO_USD", "NANO_USD_MAX", "SEED_MAX", "About", "Accept", "Also", "Analysis", "Arm",
+    "MISSING_STATUSES", "NANO_USD", "NANO_USD_MAX", "SEED_MAX", "About", "Accept", "Also",
+    "Analysis", "Arm",
     "ArmBudget", "Assign", "Assume", "Attempts", "Blinding", "Budget", "ChangedField",
     "CommandDriver", "Comparison", "Decision", "DecisionRule", "Design", "DiagnosticEffect",
     "Diagnostics", "Driver", "Endpoint", "EndpointRole", "EndpointType", "Futility", "Guards",

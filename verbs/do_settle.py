@@ -14,14 +14,15 @@ __all__ = ("command",)
 
 
 def _amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    from decimal import Decimal, InvalidOperation
+    from fairtrial.ledger.protocol import NANO_USD, NANO_USD_MAX, nano_usd
 
     try:
-        amount = Decimal(value)
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or amount < 0 or amount != round(amount, 9):
-        raise click.BadParameter("an amount of usd from 0 on, at most nine decimals", ctx, param)
+        nano = nano_usd(value)
+    except ValueError:
+        nano = -1
+    if nano < 0:
+        text = f"an amount of usd from 0 to {NANO_USD_MAX // NANO_USD:,}, at most nine decimals"
+        raise click.BadParameter(text, ctx, param)
     return value
 
 

@@ -365,7 +365,7 @@ def test_write_needs_one_name(disk: Medium, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["hard", "symbolic"])
 def test_a_second_name_is_a_note_and_no_fault(disk: Medium, tmp_path: Path, kind: str) -> None:
-    """Both stores say it in their check; replay reports it, and the record's word stays as it is."""
+    """Both stores say it in their check; replay reports it, and its word stays as it is."""
     append(disk.open(), 1)
     before = replay(disk.open(), plan_of=no_plan)
     path = tmp_path / f"other{disk.path.suffix}"

@@ -143,7 +143,7 @@ def test_usd_becomes_whole_nano_usd(usd: str, nano: int) -> None:
      "1e999999999999999999999", "1" + "0" * 400],
 )  # fmt: skip
 def test_usd_that_no_attempt_costs_is_bad_output(usd: str) -> None:
-    """A price beyond what one attempt can cost, or beyond what is a number, is the driver's fault."""
+    """A price beyond what one attempt can cost, or that is no number, is the driver's fault."""
     answer = _said(f'{{"v":1,"score":1,"usd":{usd}}}')
     assert ("error", "bad_output", None) == (answer.status, answer.code, answer.cost_nanousd)
 

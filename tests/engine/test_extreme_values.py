@@ -85,7 +85,7 @@ def test_any_finite_values_reach_an_end(bridge: Any, kind: str, values: list[flo
 @pytest.mark.parametrize("size", [1e308, -1e308, 1e200, 1e149, 1e-170, 1e-320])
 @pytest.mark.parametrize("kind", ["continuous", "log"])
 def test_one_extreme_size_reaches_an_end(bridge: Any, kind: str, size: float) -> None:
-    """Multiples of one extreme number against 0, as they were reported, give an inconclusive end."""
+    """Multiples of one extreme number against 0 give an inconclusive end."""
     values = [value for n in range(24) for value in (0.0, size * (n % 7) / 7)]
     assert has_an_end(ended(bridge, kind, values)).verdict == "inconclusive"
 

@@ -547,6 +547,8 @@ CASES: list[tuple[str, list[tuple[str, str]], str, str]] = [
      "no such arm"),
     ("comparisons itself", [("treatment: B,", "treatment: A,")], "analysis.comparisons.B.control",
      "with itself"),
+    ("comparisons share of alpha", [("share: 1}", "share: 1.0e-9}")],
+     "analysis.comparisons.B.share", "too small an alpha"),
     ("comparisons holm", [("share: 1}", "share: holm}")], "analysis.comparisons", "one look"),
     (
         "comparisons holm mixed",

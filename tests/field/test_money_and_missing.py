@@ -207,10 +207,12 @@ def test_three_units_that_always_fail_cannot_block_a_run(one_lab: Lab) -> None:
 
 @pytest.mark.slow
 def test_costs_beyond_what_an_event_holds_still_reach_an_end(one_lab: Lab) -> None:
-    """The sum in the result ends at the largest integer that it can hold, and the result says so."""
+    """The sum in the result ends at the largest integer that fits, and the result says so."""
     one_lab.write()
     one_lab.register()
     one_lab.call("run", "--concurrency", "4")
+    for amount in ("1e300", "9007200", "1e-10", "1e-999999999999999999999", "nan"):
+        one_lab.call("settle", "5", "--usd", amount, "--reason", "t", expect=2)
     with open_trial(one_lab.ledger, read_only=True) as trial:
         known = trial.experiment("lab")
         # As 91 answers of 100,000 usd each would leave it, and as many more as anyone can run.
