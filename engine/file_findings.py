@@ -6,8 +6,7 @@ Rules:
 - Every blob that an event names must be there, whole, unless it was redacted.
 - Files of a withdrawn experiment aren't compared: the next plan is often the same file, mended.
 - A registered file that is there must be equal; one that isn't there is no finding, since an
-  auditor may
-  hold the ledger alone.
+  auditor may hold the ledger alone.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ Leaves the freeze to `freezing.py` and the comparison of files with their digest
 Rules:
 - What is registered are the file's bytes and their resolved form; a digest per section says what
   changed.
-- Where the protocol asks for a commit and a git work tree is there, protocol, units and files
-  must be
-  committed as they are; an override needs a reason, which is recorded.
+- Where the protocol asks for a commit and a git work tree is there, protocol, units and files must
+  be committed as they are; an override needs a reason, which is recorded.
 - The same bytes again are a no-op; other bytes for a registered id are refused.
 """
 

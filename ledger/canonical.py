@@ -8,8 +8,7 @@ Rules:
 - NaN, infinities, wrong types, lone surrogates and text outside the grammar are refused by field
   path.
 - An event's id is "b3:" and BLAKE3 in derive_key mode over exactly the stored bytes; security
-  rests on
-  the SHA-256 leaf over the entry, the id only names.
+  rests on the SHA-256 leaf over the entry, the id only names.
 """
 
 from __future__ import annotations
