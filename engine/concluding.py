@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fairtrial.ledger.canonical import blob_of
+from fairtrial.ledger.ceilings import may_analyse
 from fairtrial.ledger.deviations import origins_of
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.events import Head, Look, Result
@@ -51,6 +52,7 @@ def context_of(
         outcomes=read_outcomes(trial.read(0, size), known.name, len(known.slots)),
         origins=origins_of(known),
         stopped_by=stopped_by,
+        may_analyse=may_analyse(known),
         amends=tuple(known.amends),
         unblinded_early=known.unblinded_early,
         invalidated=frozenset(known.invalidated),

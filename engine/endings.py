@@ -175,7 +175,9 @@ class _Reader:
 
     def _analyses(self) -> bool:
         ceiling = self._context.stopped_by in ("ceiling", "wall_time")
-        return ceiling and self._protocol.decision.on_under_run == "analyse"
+        planned = self._protocol.decision.on_under_run == "analyse"
+        # The protocol's word isn't enough: whoever moves a ceiling must not choose the end.
+        return ceiling and planned and self._context.may_analyse
 
     def _early(self, comparison: Comparison) -> Claim:
         """Returns the claim of a comparison that no look decided before the run ended."""

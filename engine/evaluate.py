@@ -73,6 +73,7 @@ class AnalysisContext:
         amends: amendments, as later reports list them.
         unblinded_early: the arms were unblinded before the data were complete.
         invalidated: positions whose outcome was declared invalid.
+        may_analyse: data that a ceiling cut short may still decide (`ledger.ceilings`).
     """
 
     protocol: Protocol
@@ -86,6 +87,7 @@ class AnalysisContext:
     amends: tuple[AmendNote, ...] = ()
     unblinded_early: bool = False
     invalidated: frozenset[int] = frozenset()
+    may_analyse: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

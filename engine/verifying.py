@@ -4,8 +4,7 @@ Leaves the digests to `files.py` and `ledger.protocol`; every refusal is an even
 
 Rules:
 - The protocol file at its recorded place must hold the bytes in force; when it is absent the
-  registered
-  copy leads and that is said. Any other named file must be there and equal.
+  registered copy leads and that is said. Any other named file must be there and equal.
 - A change of meaning names field, registered and found value; a change of bytes alone says so.
 - A refusal holds digests of both values, never the values; it is recorded once.
 """
@@ -17,6 +16,7 @@ from typing import NamedTuple, NoReturn
 
 import msgspec
 
+from fairtrial.ledger.book_rules import REFUSALS_FULL, REFUSALS_MAX
 from fairtrial.ledger.canonical import blob_of, sha256_hex
 from fairtrial.ledger.errors import (
     DigestMismatchError,
@@ -204,11 +204,13 @@ def _record(trial: Trial, known: Experiment, act: str, change: _Change) -> str:
     """Records a refusal; returns what to say of that, with the receipt after it."""
     if trial.read_only:
         return "nothing was written"
+    # The last refusal that fits says that the record is full.
+    is_last = len(known.refusals) == REFUSALS_MAX - 1
     event = Refuse(
         experiment=known.name,
         number=next_number(trial.log.state, "refuse", known.name),
         act=act,
-        field=change.field[:200],
+        field=REFUSALS_FULL if is_last else change.field[:200],
         expected=_digest(change.registered),
         found=_digest(change.found),
     )

@@ -22,7 +22,7 @@ import msgspec
 from blake3 import blake3
 
 from .errors import IntegrityError, LedgerError
-from .events import Blob, Event
+from .events import EVENT_KINDS, Blob, Event
 
 __all__ = (
     "EVENT_CONTEXT",
@@ -36,6 +36,7 @@ __all__ = (
     "encode_event",
     "event_id",
     "sha256_hex",
+    "unknown_kind",
 )
 
 EVENT_CONTEXT = "fairtrial 2026-12-01 event id v1"
@@ -154,6 +155,16 @@ def _needs_walk(data: bytes) -> bool:
     """Returns whether any text in these bytes could break the grammar of names and texts."""
     # Plain ASCII without an escape, DEL or a blank beside a quotation mark can't break it.
     return not data.isascii() or b"\\" in data or b"\x7f" in data or b' "' in data or b'" ' in data
+
+
+def unknown_kind(event: bytes) -> str:
+    """Returns the kind of well-formed event bytes that this version doesn't know, or ""."""
+    try:
+        value = msgspec.json.decode(event)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) and kind not in EVENT_KINDS else ""
 
 
 def check_name(value: str, where: str) -> None:

@@ -1,8 +1,7 @@
 """The read-only verifier: walks a ledger once and reports every finding, with one word for all.
 
 Leaves the recomputation of numbers and the look at files to functions that are passed in, since
-they
-need the engine; leaves exit codes to the command line.
+they need the engine; leaves exit codes to the command line.
 
 Levels:
     bytes    each entry's form, place, chain, id and canonical event; the store's own structure
@@ -23,9 +22,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-import msgspec
-
-from .canonical import decode_event, event_id
+from .canonical import decode_event, event_id, unknown_kind
 from .claims import SELF_SIGNED, judge, outside
 from .entry import FIRST_PREV, Entry, parse_entry
 from .errors import LedgerError, PlanMissingError
@@ -244,7 +241,7 @@ def _fold(walk: _Walk, seq: int, entry: Entry) -> None:
     try:
         event = decode_event(entry.event)
     except LedgerError as error:
-        kind = _unknown_kind(entry.event)
+        kind = unknown_kind(entry.event)
         if kind:
             walk.find("rules", "unknown_kind", seq, f"entry {seq}", "a kind of this version", kind)
         else:
@@ -286,19 +283,8 @@ def _snapshot(known: Experiment) -> Experiment:
     now.taken, now.amends = list(known.taken), list(known.amends)
     now.invalidated = dict(known.invalidated)
     now.tallies = [copy.copy(tally) for tally in known.tallies]
+    now.lost = {place: [copy.copy(one) for one in lost] for place, lost in known.lost.items()}
     return now
-
-
-def _unknown_kind(event: bytes) -> str:
-    """Returns the kind of well-formed event bytes that this version doesn't know, or ""."""
-    from .events import EVENT_KINDS
-
-    try:
-        value = msgspec.json.decode(event)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return ""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    return kind if isinstance(kind, str) and kind not in EVENT_KINDS else ""
 
 
 def _note_pointers(walk: _Walk, seq: int, event: Event) -> None:

@@ -147,6 +147,7 @@ class Bridge:
                 taken=(),
                 outcomes=collect_decisions(self.decisions(plan, answers, origin), plan.slot_count),
                 origins=dict.fromkeys(protocol.arms, origin),
+                may_analyse=True,
             )
         )
 
@@ -192,6 +193,7 @@ class Bridge:
                 taken=(),
                 outcomes=collect_decisions(decisions, plan.slot_count),
                 origins=dict.fromkeys(protocol.arms, "recorded"),
+                may_analyse=True,
             )
         )
 

@@ -276,6 +276,13 @@ def test_ceiling_gives_no_verdict_unless_registered(bridge: Any) -> None:
     assert 2 * 97 == long_form(analysed)["units"]["not_run_slots"]
 
 
+def test_moved_ceiling_is_never_analysed(bridge: Any) -> None:
+    """`analyse` isn't for a ceiling that somebody moved, or that lost attempts reached."""
+    stopped = unfinished(bridge, 203, decision=ANALYSE).ended("ceiling")
+    body = conclude(replace(stopped.context, may_analyse=False))
+    assert ("inconclusive", "under_run") == (body.verdict, body.reason_code)
+
+
 def test_ceiling_after_a_look_spends_the_rest(bridge: Any) -> None:
     """What look 1 spent isn't spent again by the analysis at the ceiling."""
     sections = {"decision": ANALYSE, "looks": LOOKS}
