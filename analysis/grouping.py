@@ -22,6 +22,7 @@ __all__ = (
     "FloatArray",
     "Groups",
     "IntArray",
+    "check_cluster_lists",
     "cluster_sizes",
     "effective_clusters",
     "exact_sum",
@@ -125,6 +126,28 @@ def _fsum_by_code(values: FloatArray, codes: IntArray, sizes: FloatArray) -> Flo
     ends = np.cumsum(sizes).astype(np.int64).tolist()
     starts = [0, *ends[:-1]]
     return np.array([math.fsum(ordered[a:b]) for a, b in zip(starts, ends, strict=True)])
+
+
+def check_cluster_lists(
+    cluster_sums: FloatArray, cluster_sizes: FloatArray, *, resamples: int
+) -> tuple[FloatArray, FloatArray]:
+    """Returns sums and sizes of clusters as arrays, fit to be resampled.
+
+    Args:
+        cluster_sums: sum of each cluster, shape (clusters,).
+        cluster_sizes: units of each cluster, shape (clusters,).
+        resamples: how many are asked for.
+
+    Raises:
+        ValueError: They aren't finite lists of one length, or there are fewer than 999 resamples.
+    """
+    sums = np.asarray(cluster_sums, dtype=np.float64)
+    sizes = np.asarray(cluster_sizes, dtype=np.float64)
+    if sums.ndim != 1 or sums.shape != sizes.shape or not np.all(np.isfinite(sums)):
+        raise ValueError("cluster_sums, cluster_sizes: expected finite lists of one equal length")
+    if resamples < 999:
+        raise ValueError(f"resamples: expected at least 999, found {resamples}")
+    return sums, sizes
 
 
 def _check_group(values: FloatArray, clusters: IntArray) -> tuple[FloatArray, IntArray]:

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 
 from .distributions import normal_cdf, normal_quantile, t_sf, t_upper_quantile
-from .grouping import FloatArray, exact_sum
+from .grouping import FloatArray, check_cluster_lists, exact_sum
 from .randomness import STREAM_BOOTSTRAP, indices
 from .values import Interval, Undetermined
 
@@ -298,12 +298,7 @@ def _acceleration(jackknife: FloatArray) -> float | Undetermined:
 def _check_bootstrap(
     cluster_sums: FloatArray, cluster_sizes: FloatArray, resamples: int
 ) -> tuple[FloatArray, FloatArray]:
-    sums = np.asarray(cluster_sums, dtype=np.float64)
-    sizes = np.asarray(cluster_sizes, dtype=np.float64)
-    if sums.ndim != 1 or sums.shape != sizes.shape or not np.all(np.isfinite(sums)):
-        raise ValueError("cluster_sums, cluster_sizes: expected finite lists of one equal length")
+    sums, sizes = check_cluster_lists(cluster_sums, cluster_sizes, resamples=resamples)
     if not np.all(sizes >= 0.0) or not np.any(sizes > 0.0):
         raise ValueError("cluster_sizes: expected numbers of at least 0, not all 0")
-    if resamples < 999:
-        raise ValueError(f"resamples: expected at least 999, found {resamples}")
     return sums, sizes

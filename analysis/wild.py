@@ -23,7 +23,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from .grouping import FloatArray
+from .grouping import FloatArray, check_cluster_lists
 from .randomness import STREAM_WILD, indices, signs
 from .values import Undetermined
 
@@ -134,10 +134,7 @@ def _t(sums: FloatArray, sizes: FloatArray) -> FloatArray:
 def _check_wild(
     cluster_sums: FloatArray, cluster_sizes: FloatArray, resamples: int
 ) -> tuple[FloatArray, FloatArray]:
-    sums = np.asarray(cluster_sums, dtype=np.float64)
-    sizes = np.asarray(cluster_sizes, dtype=np.float64)
-    if sums.ndim != 1 or sums.shape != sizes.shape or not np.all(np.isfinite(sums)):
-        raise ValueError("cluster_sums, cluster_sizes: expected finite lists of one equal length")
-    if not np.all(sizes > 0.0) or resamples < 999:
-        raise ValueError("cluster_sizes, resamples: expected sizes above 0, at least 999 draws")
+    sums, sizes = check_cluster_lists(cluster_sums, cluster_sizes, resamples=resamples)
+    if not np.all(sizes > 0.0):
+        raise ValueError("cluster_sizes: expected numbers above 0")
     return sums, sizes
