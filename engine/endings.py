@@ -24,7 +24,7 @@ from fairtrial.ledger.protocol import Comparison
 
 from .arrays import cluster_sizes_in_order, complete_sizes
 from .boundaries import Test, reached_fraction, tests_of
-from .claims import Claim, combined, is_decided, read_together
+from .combining import Claim, combined, is_decided, read_together
 from .diagnosing import Diagnosis, diagnoses
 from .evaluate import AnalysisContext, found_in, history_of, place_of, standing
 from .frames import Frame

@@ -1,6 +1,6 @@
 """A look: the outcomes up to a barrier become the body of a look event. Pure.
 
-Leaves arrays, numbers and claims to `arrays.py`, `estimates.py`, `readings.py` and `claims.py`;
+Leaves arrays, numbers and claims to `arrays.py`, `estimates.py`, `readings.py` and `combining.py`;
 basis and number of the event to the session.
 
 Rules (PROTOCOL-V1, section 7.2):
@@ -31,7 +31,7 @@ from fairtrial.ledger.protocol import Comparison, Protocol
 from fairtrial.ledger.state import AmendNote
 
 from .boundaries import Test, discordance_counts, tests_of
-from .claims import combined, crossing_verdict, is_decided, read_together
+from .combining import combined, crossing_verdict, is_decided, read_together
 from .frames import Frame, build_frame
 from .outcomes import Measures, Outcomes, data_digest
 from .plan import Plan

@@ -1,7 +1,7 @@
 """What one analysis says of one test: numbers, eligibility, and the claim that they make. Pure.
 
 Leaves which looks were taken before to `evaluate.py`, and the verdict of a comparison to
-`claims.py`.
+`combining.py`.
 
 Rules (PROTOCOL-V1, sections 6, 7.2 and 7.4):
 - A reading is eligible when its look is eligible by design, the guards hold on the data, no outcome
