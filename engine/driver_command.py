@@ -130,7 +130,7 @@ class CommandDriver:
             )
         model = job.config.get("model")
         return replace(
-            self._clean(answer),
+            self._clean(_with_last_line(answer, kept["stderr"])),
             requested_model=model if isinstance(model, str) else None,
             duration_ms=ran.duration_ms,
             artifacts={name: data for name, data in kept.items() if data},
@@ -228,6 +228,15 @@ def _digest(program: Path) -> dict[str, object]:
         while block := file.read(2**20):
             digest.update(block)
         return {"name": program.name, "size": file.tell(), "sha256": digest.hexdigest()}
+
+
+def _with_last_line(answer: Answer, stderr: bytes) -> Answer:
+    """Returns the answer of a program that broke with the last thing it said, for the terminal."""
+    lines = stderr.decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if not last or not (answer.code or "").startswith(("exit_", "signal_")):
+        return answer
+    return replace(answer, message=f"{answer.message}: {last[:200]}")
 
 
 def _not_started(message: str) -> Answer:

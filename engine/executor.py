@@ -104,7 +104,8 @@ class Executor:
         self._writer = Writer(trial.log, trial.blobs, actor=trial.actor)
         self._begun = self._shown = time.monotonic()
         self._stop: Stopped | None = None
-        self._codes: dict[str, str | None] = {}
+        # Code and words of an arm's last error; words are for the terminal, never for an event.
+        self._faults: dict[str, tuple[str | None, str]] = {}
         self._is_ending = False
         self._asking: set[anyio.CancelScope] = set()
         self._changed = anyio.Condition()
@@ -257,7 +258,8 @@ class Executor:
             return None
         if step.kind == "ceiling":
             return "ceiling", step.why
-        code = self._codes.get(step.why)
+        code, said = self._faults.get(step.why, (None, ""))
+        self._sink.note(f"arm {step.why} said last: {said}") if said else None
         why = f"{STREAK_MAX} attempts in a row failed in arm {step.why}"
         return "arm_failing", f"{why} ({code})" if code else why
 
@@ -372,7 +374,7 @@ class Executor:
         self._tally.retries += number > 1
         if answer is not None and answer.status == "error":
             self._tally.errors += 1
-            self._codes[slot.arm] = answer.code
+            self._faults[slot.arm] = answer.code, answer.message
             why = f"{answer.code}: {answer.message}" if answer.message else f"{answer.code}"
             self._sink.note(f"error in arm {slot.arm}, {slot.unit}, attempt {number}: {why}")
 

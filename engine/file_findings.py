@@ -26,7 +26,10 @@ from fairtrial.ledger.state import State
 from .files import FileEntry, parse_file_list
 from .trial import Reader
 
-__all__ = ("blobs_of", "file_findings", "protocol_folder", "readable_events")
+# What is found in the place of a blob that isn't there.
+MISSING = "nothing"
+
+__all__ = ("MISSING", "blobs_of", "file_findings", "protocol_folder", "readable_events")
 
 
 def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
@@ -77,7 +80,16 @@ def _blob_finding(reader: Reader, seq: int, blob: Blob) -> Iterator[Finding]:
     try:
         reader.blobs.get(blob)
     except LedgerError as error:
-        yield _finding("blob", seq, error.where or "blobs", f"SHA-256 {blob.sha256}", str(error))
+        found = MISSING if _is_missing(reader, blob) else str(error)
+        yield _finding("blob", seq, error.where or "blobs", f"SHA-256 {blob.sha256}", found)
+
+
+def _is_missing(reader: Reader, blob: Blob) -> bool:
+    try:
+        return reader.blobs.path_of(blob) is None
+    except LedgerError:
+        # What should say where the blob is can't be read: that is damage, not absence.
+        return False
 
 
 def _list_findings(

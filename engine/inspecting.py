@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairtrial.ledger.errors import LedgerError, RefusedError
-from fairtrial.ledger.events import Blob, Event
+from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event
 from fairtrial.ledger.findings import Claim, ReplayReport
 from fairtrial.ledger.opening import blob_store, open_store
 from fairtrial.ledger.replay import replay
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = (
     "Copied",
     "Shown",
+    "artifact_of",
     "entry_of",
     "export_ledger",
     "import_ledger",
@@ -89,6 +90,27 @@ def show_event(ledger: Path, seq: int) -> Shown:
     """Returns one entry."""
     with open_trial(ledger, read_only=True, rehash=False) as trial:
         return entry_of(trial, seq)
+
+
+def artifact_of(ledger: Path, seq: int, name: str) -> bytes:
+    """Returns the bytes that an attempt or an outcome kept under a name, such as stderr.
+
+    Raises:
+        RefusedError: The entry keeps nothing under that name.
+        StoreError: The bytes aren't there.
+    """
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        event = entry_of(trial, seq).event
+        kept = event.artifacts if isinstance(event, (AttemptEnd, Decision)) else {}
+        if name not in kept:
+            raise RefusedError(
+                "the entry keeps nothing under this name",
+                where=f"entry {seq}",
+                expected=" or ".join(kept) or "the end of an attempt, or an outcome",
+                found=name,
+                todo="ledger log --kind attempt_end; ledger log --kind outcome",
+            )
+        return trial.blobs.get(kept[name])
 
 
 def registered_protocol(ledger: Path, name: str | None) -> bytes:

@@ -1,7 +1,7 @@
 """The wire types of every event kind, version 1; nothing here computes or decides.
 
 An event says what happened. Where it sits in the log, when and by whom is the entry's (`entry.py`);
-which events may follow which is the fold's (`state.py`); bytes and ids are `canonical.py`'s.
+which events may follow which is the fold's (`fold.py`); bytes and ids are `canonical.py`'s.
 
 Rules:
 - Each event begins with `kind` ("decision/1") and its slot's `experiment`, `position`, `number`.

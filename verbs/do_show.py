@@ -17,6 +17,7 @@ __all__ = ("command",)
     example="""
     ledger show 2
     ledger show fairtrial-demo/ledger.db 2 --json
+    ledger show 17 --artifact stderr
     ledger show --protocol > protocol.yaml
     """,
 )
@@ -27,14 +28,21 @@ __all__ = ("command",)
     is_flag=True,
     help="Print the bytes of the protocol in force: show --protocol [PATH] [EXPERIMENT].",
 )
+@click.option(
+    "--artifact", metavar="NAME", help="Print what the entry keeps under NAME: stdout, stderr, ..."
+)
 @ledger_option
-def command(out: Output, words: tuple[str, ...], wants_protocol: bool, ledger: Path) -> None:
+def command(
+    out: Output, words: tuple[str, ...], wants_protocol: bool, artifact: str | None, ledger: Path
+) -> None:
     """Shows the entry at SEQ, or with --protocol the registered protocol; writes nothing.
 
     An outcome is shown as outcome; the kind of its event is `decision`.
     """
     if wants_protocol:
         _print_protocol(out, *_protocol_place(words, ledger))
+    elif artifact is not None:
+        _print_artifact(out, *_entry_place(words, ledger), artifact)
     else:
         _print_entry(out, *_entry_place(words, ledger))
 
@@ -67,6 +75,17 @@ def _print_entry(out: Output, ledger: Path, seq: int) -> None:
         out.line(shown.entry)
     else:
         out.essential(entry_page(read_entry(shown.entry), shown.leaf))
+
+
+def _print_artifact(out: Output, ledger: Path, seq: int, name: str) -> None:
+    from fairtrial.engine.inspecting import artifact_of
+
+    data = artifact_of(ledger, seq, name)
+    if out.as_json:
+        text = data.decode("utf-8", "replace")
+        out.end({"v": 1, "seq": seq, "artifact": name, "text": text})
+    else:
+        out.raw(data)
 
 
 def _print_protocol(out: Output, ledger: Path, experiment: str | None) -> None:

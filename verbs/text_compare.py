@@ -45,7 +45,8 @@ def _read_text(report: CompareReport) -> str:
     columns = dict(report.columns)
     cluster = columns.pop("cluster", None)
     units = quantity(report.planned, "unit")
-    sign = "=" if report.rows in (2 * report.planned, report.planned) else "of"
+    whole = report.planned if report.layout == "wide" else 2 * report.planned
+    sign = "=" if report.rows == whole else "of"
     clusters = f"cluster: {cluster}" if cluster else "no clusters"
     order = [columns[name] for name in ("unit", "arm", "value") if name in columns]
     return (
@@ -88,6 +89,7 @@ def _endpoint(report: CompareReport) -> dict[str, Any]:
         "undetermined": None,
         "units": {
             "clusters": report.clusters,
+            "paired": report.paired,
             "excluded_count": 0,
             "lost": {},
         },

@@ -16,7 +16,7 @@ from fairtrial.engine.interim import FutilityNote
 from fairtrial.ledger.events import Look, LookComparison, LookEndpoint
 
 from .output import label
-from .text_numbers import count, difference, interval, p_value
+from .text_numbers import count, difference, interval, p_value, quantity
 
 __all__ = ("look_text", "look_value")
 
@@ -43,8 +43,7 @@ def look_text(
         label(
             "look",
             f"{look.experiment}   look {look.number} of {planned} (planned interim analysis),"
-            f" {count(look.units)} units in {count(look.clusters)} clusters,"
-            f" {fraction:.2f} of the information",
+            f" {_size_text(look)}, {fraction:.2f} of the information",
         )
     ]
     if not hidden:
@@ -53,6 +52,13 @@ def look_text(
         lines += [label("note", _note_text(note)) for note in notes]
     lines.append(label("goes on", _goes_on(look, planned)))
     return "\n".join(lines)
+
+
+def _size_text(look: Look) -> str:
+    units = quantity(look.units, "unit")
+    if look.clusters == look.units:
+        return units
+    return f"{units} in {quantity(look.clusters, 'cluster')}"
 
 
 def _note_text(note: FutilityNote) -> str:

@@ -81,14 +81,21 @@ def difference(number: float | None, *, points: bool, unit: bool = True) -> str:
 
 
 def interval(lower: float | None, upper: float | None, *, points: bool) -> str:
-    """Returns the limits of an interval; a side without a limit is said to be open."""
+    """Returns the limits of an interval; a side without a limit is said to be open.
+
+    A difference of rates beyond 100 points isn't possible, so that no limit is shown beyond it.
+    """
     if lower is None and upper is None:
         return ABSENT
     sides = [
-        "open" if limit is None else difference(limit, points=points, unit=False)
+        "open" if limit is None else difference(_possible(limit, points), points=points, unit=False)
         for limit in (lower, upper)
     ]
     return " to ".join(sides)
+
+
+def _possible(limit: float, points: bool) -> float:
+    return max(-1.0, min(1.0, limit)) if points else limit
 
 
 def p_value(number: float | None) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtrial.engine.file_findings import MISSING
 from fairtrial.engine.story import Change, Story
 from fairtrial.ledger.events import Result
 from fairtrial.ledger.findings import Finding, ReplayReport
@@ -196,16 +197,35 @@ def _files_text(report: ReplayReport, stories: Sequence[Story]) -> str:
 
 
 def _finding_lines(report: ReplayReport) -> Iterator[str]:
-    shown = report.findings[:FINDINGS_SHOWN]
-    if shown:
+    missing = [one for one in report.findings if _is_missing_blob(one)]
+    others = [one for one in report.findings if not _is_missing_blob(one)]
+    shown = others[:FINDINGS_SHOWN]
+    if report.findings:
         yield ""
     for finding in shown:
         yield label("finding", finding_text(finding))
-    more = len(report.findings) - len(shown) + report.more_findings
+    if missing:
+        yield label("finding", _missing_text(missing))
+    more = len(others) - len(shown) + report.more_findings
     if more:
         yield label(
             "finding", f"and {quantity(more, 'further one', 'further ones')} (--json has more)"
         )
+
+
+def _is_missing_blob(finding: Finding) -> bool:
+    return finding.code == "blob_differs" and finding.found == MISSING
+
+
+def _missing_text(missing: Sequence[Finding]) -> str:
+    """Returns all missing blobs in one line, with what to bring."""
+    places = list(dict.fromkeys(one.where for one in missing))
+    be = "is" if len(places) == 1 else "are"
+    return (
+        f"{quantity(len(places), 'blob')} {be} missing, first one of entry {missing[0].seq}\n"
+        f"expected  {places[0]}\n"
+        "do        bring the ledger's .d folder along with the ledger"
+    )
 
 
 def finding_text(finding: Finding) -> str:
@@ -231,10 +251,17 @@ def record_line(report: ReplayReport, stories: Sequence[Story]) -> str:
         if report.anchored == "no":
             text += " (nothing outside this ledger vouches for it)"
     else:
-        text = f"RECORD: {word} ({_MEANINGS[report.record]})"
+        text = f"RECORD: {word} ({_meaning(report)})"
     verdicts = "; ".join(_verdict_text(report, story, len(stories) > 1) for story in stories)
     doubt = "" if report.record == "intact" else " (NOT TO BE RELIED ON)"
     return f"{text}     VERDICT IN IT{doubt}: {verdicts or 'none, no experiment is registered'}"
+
+
+def _meaning(report: ReplayReport) -> str:
+    codes = {one.code for one in report.findings}
+    if report.record == "forked" and "other_ledger" in codes and "forked" not in codes:
+        return "the receipt is of another ledger"
+    return _MEANINGS[report.record]
 
 
 def _verdict_text(report: ReplayReport, story: Story, named: bool) -> str:

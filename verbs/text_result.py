@@ -87,8 +87,10 @@ def _title(detail: Detail) -> str:
     units = detail["units"]
     text = (
         f"{detail['experiment']}   {count(units['paired'])} of {count(units['planned'])}"
-        f" {units['noun']} in {count(units['clusters'])} {units['cluster_noun']}"
+        f" {units['noun']}"
     )
+    if units["cluster_noun"] != units["noun"]:
+        text += f" in {count(units['clusters'])} {units['cluster_noun']}"
     stop = _STOPS[detail["stopped_by"]] if units["not_run_slots"] else ""
     note = f" ({clip(detail['stop_note'], 160)})" if detail["stop_note"] else ""
     return f"{text}; {stop}{note}" if stop else text
@@ -167,13 +169,17 @@ def _basis(numbers: Detail, endpoint: Detail, limits: Detail | None) -> str:
     if limits is None:
         return f"({endpoint['undetermined']})" if endpoint["undetermined"] else ""
     parts = [f"{_level(limits['level'])} %"]
-    methods: list[str] = list(limits["parts"])
-    if len(methods) == 1:
-        parts.append(_METHODS.get(methods[0], methods[0]))
-    if numbers["df"] is not None and _T_METHODS.intersection(methods):
-        parts.append(f"t with {numbers['df']:.1f} df")
-    parts.append(f"{count(endpoint['units']['clusters'])} clusters")
-    return f"({', '.join(parts)})"
+    named = [_method(name, numbers["df"]) for name in limits["parts"]]
+    # Where each unit is its own cluster, saying so twice tells nobody more.
+    clusters, n = endpoint["units"]["clusters"], endpoint["units"].get("paired")
+    parts.append(f"the wider of {' and '.join(named)}" if len(named) > 1 else "".join(named))
+    parts.append(f"{count(clusters)} {'pairs' if clusters == n else 'clusters'}")
+    return f"({', '.join(part for part in parts if part)})"
+
+
+def _method(name: str, df: float | None) -> str:
+    words = _METHODS.get(name, name)
+    return f"{words} with {df:.1f} df" if df is not None and name in _T_METHODS else words
 
 
 def _level(level: float) -> str:
@@ -194,7 +200,8 @@ def endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[s
         yield f"from all lost outcomes for {treatment} to all against it, {_bounds(endpoint)}"
     yield from _tipping(endpoint.get("tipping"), treatment)
     yield from _after_stopping(endpoint)
-    yield from (one for one in endpoint["warnings"] if one != "mcnemar ignores clusters")
+    said = ("mcnemar ignores clusters", endpoint["undetermined"])
+    yield from (one for one in endpoint["warnings"] if one not in said)
 
 
 def _after_stopping(endpoint: Detail) -> Iterator[str]:
@@ -249,7 +256,7 @@ def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
            if name in ("tango", *sorted(_T_METHODS))]  # fmt: skip
     if own:
         yield ", ".join(own)
-    if discordant is not None:
+    if discordant is not None and endpoint["difference"] is not None:
         text = (
             f"only {treatment} {count(discordant['only_treatment'])},"
             f" only {control} {count(discordant['only_control'])}"

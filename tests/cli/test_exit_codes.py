@@ -95,7 +95,11 @@ def test_ledger_without_its_folder_is_8_and_says_what_to_bring(concluded: Shell)
         said = concluded.ledger(*words)
         assert (8, True) == (said.code, "bring the ledger's .d folder" in said.err), words
         assert "breaks a rule" not in said.err
-    assert 16 == concluded.ledger("replay").code
+    replayed = concluded.ledger("replay")
+    assert 16 == replayed.code
+    assert 1 == replayed.out.count("finding   "), "one line for all that is missing"
+    assert re.search(r"finding   \d+ blobs are missing, first one of entry 1\n", replayed.out)
+    assert 1 < len(concluded.ledger("replay", "--json").json["findings"])
     assert "PlanMissingError" == concluded.ledger("status", "--json").json["error"]["class"]
 
 
@@ -144,6 +148,15 @@ def test_forked_is_13_and_rolled_back_is_14(concluded: Shell) -> None:
     assert 14 == concluded.ledger("replay", "copy.jsonl", "--against", line).code
     other = line.replace("=", "").rpartition("#")[0] + "#" + "A" * 43 + "="
     assert 13 == concluded.ledger("replay", "--against", other).code
+
+
+def test_receipt_of_another_ledger_is_called_that(concluded: Shell) -> None:
+    """It contradicts as much as a fork, with 13, but the line of the record says what it is."""
+    line = receipt_of(concluded.folder)
+    other = line.replace(line.split(":")[1].split("@")[0], "0" * 32)
+    said = concluded.ledger("replay", "--against", other)
+    assert 13 == said.code
+    assert "(the receipt is of another ledger)" in said.out
 
 
 def test_numbers_differ_is_15(concluded: Shell) -> None:

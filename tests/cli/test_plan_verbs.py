@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -233,3 +234,15 @@ def test_register_says_why_nothing_was_frozen(shell: Shell) -> None:
     (shell.folder / "units.csv").unlink()
     said = shell.ok("register", "--ledger", "other.db")
     assert "not yet: units.csv isn't there yet" in said.out
+
+
+def test_interval_names_what_it_is_made_of(shell: Shell) -> None:
+    """The wider of two methods is called that; nothing is said of pairs that aren't there."""
+    shell.table(BETTER)
+    said = shell.ok("compare", "table.csv", "--arms", "old,new")
+    assert re.search(r"the wider of CR2-t with [\d.]+ df and cluster-adjusted Tango", said.out)
+    said = shell.ok("compare", "table.csv", "--arms", "old,new", "--cluster", "none")
+    assert "24 pairs)" in said.out
+    assert "24 clusters" not in said.out
+    (shell.folder / "none.csv").write_text("unit,arm,passed\na,old,1\nb,new,0\nc,old,1\nd,new,1\n")
+    assert "McNemar" not in shell.ok("compare", "none.csv").out

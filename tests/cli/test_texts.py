@@ -192,3 +192,9 @@ def test_log_line_of_an_outcome_has_its_slot_in_words() -> None:
     )  # fmt: skip
     expected = "slot 9  B  django-11099 #2  ok  passed=1 score=null  usd 2.91"
     assert line.endswith(f"outcome     e  {expected}")
+
+
+def test_intervals_of_rates_end_where_rates_end() -> None:
+    """A difference of shares is never shown beyond 100 points; other numbers aren't cut."""
+    assert "-100.0 to +100.0" == numbers.interval(-1.458, 2.458, points=True)
+    assert "-1.458 to +2.458" == numbers.interval(-1.458, 2.458, points=False)

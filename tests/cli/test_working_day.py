@@ -86,10 +86,16 @@ def test_same_command_resumes_and_counts_nothing_twice(example: Make, store: str
 
 def test_failing_arm_stops_the_run_and_gives_up_no_slot(example: Make) -> None:
     """Five errors in a row end the run with 4; the same command goes on once that is mended."""
-    shell = example({"import json\n": "import json\nraise SystemExit(75)\n"})
+    broken = 'import json\nimport sys\nprint("401 invalid key", file=sys.stderr)\nsys.exit(75)\n'
+    shell = example({"import json\n": broken})
     shell.ok("register")
-    said = shell.ledger("run", "--concurrency", "1")
+    said = shell.ledger("run", "--concurrency", "1", "--progress", "lines")
     assert 4 == said.code
+    assert re.search(r"arm \w+ said last: .*401 invalid key", said.err)
+    assert b"invalid key" not in (shell.folder / "ledger.db").read_bytes()
+    seq = shell.ok("log", "--kind", "attempt_end").out.split()[0]
+    assert "401 invalid key\n" == shell.ok("show", seq, "--artifact", "stderr").out
+    assert 3 == shell.ledger("show", seq, "--artifact", "nothing").code
     assert re.search(r"STOPPED: .*(baseline|candidate).*No slot was given up; 48 to do\.", said.out)
     assert "Fix the cause, then: ledger run" in said.out
     status = shell.ok("status", "--json").json

@@ -96,8 +96,10 @@ def test_working_day_can_be_typed(tmp_path: Path) -> None:
 def test_demo_prints_what_the_readme_shows(tmp_path: Path) -> None:
     """The output in the README is that of a run, but for what differs in each ledger."""
     block = README.partition("## What the demo prints")[2].partition("## ")[0]
+    block = block.partition("\nThe ledger's id")[0]
     shown = [line.removeprefix("    ") for line in block.strip("\n").splitlines()]
     printed = shell("ledger demo", tmp_path, "").rstrip("\n").splitlines()
+    assert "next: ledger init my-trial" == shown.pop()
     assert masked(shown) == masked(printed)
 
 
