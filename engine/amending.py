@@ -13,7 +13,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairtrial.ledger.errors import RefusedError
+import msgspec
+
+from fairtrial.ledger.errors import ProtocolError, RefusedError
+from fairtrial.ledger.protocol import Protocol
 
 from .anchoring import seal, setup_for
 from .protocol_edit import set_fields
@@ -60,13 +63,28 @@ def amend_fields(
             )
         old = path.read_bytes() if path.exists() else trial.blobs.get(known.protocol)
         new = set_fields(old, changes, name=path.name)
-        protocol = parse_protocol(new, name=path.name, media="yaml")
-        check_supported(protocol, name=path.name)
+        protocol = _parsed(new, [field for field, _ in changes])
         setup = setup_for(trial, known, key)
         event = amend(trial, known, Loaded(path, new, "yaml", protocol), reason=reason)
         _replace(path, new)
         seal(trial, setup, known)
         return Receipted(event, trial.keep_receipt("amend"))
+
+
+def _parsed(data: bytes, fields: Sequence[str]) -> Protocol:
+    """Returns the changed protocol; its problems name the option, since no file holds its lines.
+
+    Raises:
+        ProtocolError: It isn't acceptable.
+    """
+    name = f"--set {', '.join(fields)}"
+    try:
+        protocol = parse_protocol(data, name=name, media="yaml")
+        check_supported(protocol, name=name)
+    except ProtocolError as error:
+        problems = tuple(msgspec.structs.replace(one, line=None) for one in error.problems)
+        raise ProtocolError(problems, file=name) from None
+    return protocol
 
 
 def _replace(path: Path, data: bytes) -> None:

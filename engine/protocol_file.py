@@ -80,7 +80,8 @@ def _text(data: bytes, reading: Reading) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         reading.note("file", line)
         found = f"byte 0x{data[error.start]:02X} in line {line}"
-        reading.bad("file", "the file is not UTF-8 text", expected="UTF-8", found=found)
+        what, todo = "the file is not UTF-8 text", "save the file as UTF-8"
+        reading.bad("file", what, expected="UTF-8", found=found, todo=todo)
         reading.raise_problems()
         raise AssertionError("a problem was recorded") from error
 

@@ -19,6 +19,7 @@ import re
 import secrets
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -258,7 +259,7 @@ class Trial(Reader):
             where=str(self.path),
             expected=f"one of: {names}",
             found=name or "no name",
-            todo="name one of them" if known else "ledger register PROTOCOL",
+            todo=_which(name, list(known)),
         )
 
     def append(self, request: Request) -> Appended:
@@ -281,6 +282,14 @@ class Trial(Reader):
     def put_json(self, value: object) -> Blob:
         """Stores a value as a blob of compact JSON with sorted keys."""
         return self.blobs.put(msgspec.json.encode(value, order="deterministic"))
+
+
+def _which(name: str | None, known: list[str]) -> str:
+    """Returns what to do about an experiment that isn't known."""
+    near = get_close_matches(name or "", known, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return "name one of them" if known else "ledger register PROTOCOL"
 
 
 @contextmanager

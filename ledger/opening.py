@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from .blobs import BlobStore
@@ -56,6 +57,16 @@ def is_jsonl(path: Path) -> bool:
     return path.suffix == ".jsonl"
 
 
+def _which(path: Path) -> str:
+    """Returns what to do about a ledger that isn't there."""
+    folder = path.parent
+    names = [one.name for one in folder.glob("*") if one.suffix in (".db", ".jsonl")]
+    near = get_close_matches(path.name, names, n=1)
+    if near:
+        return f"did you mean {folder / near[0]}?"
+    return "give another path (argument, --ledger or FAIRTRIAL_LEDGER); ledger register begins one"
+
+
 def _check_path(path: Path, *, create: bool) -> None:
     if path.is_dir():
         raise StoreError(
@@ -77,7 +88,7 @@ def _check_path(path: Path, *, create: bool) -> None:
             "there is no ledger",
             where=str(path.absolute()),
             expected="a file",
-            todo="give --ledger PATH or set FAIRTRIAL_LEDGER; ledger register begins one",
+            todo=_which(path),
         )
 
 

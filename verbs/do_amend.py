@@ -77,7 +77,7 @@ def command(
     assert isinstance(event, Amend), "amending appends an amend"
     meaning = {
         "analysis": "the result will say: not as registered",
-        "operational": "conduct only: the result stays as registered and lists it",
+        "operational": "operational only: the result stays as registered and lists it",
         "text": "text only: the result stays as registered and lists it",
     }[event.class_]
     text = (

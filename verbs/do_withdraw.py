@@ -32,6 +32,6 @@ def command(out: Output, experiment: str | None, ledger: Path, actor: str, reaso
     print_act(
         out,
         done,
-        f"{name}: {reason}",
+        f"{name}: {reason}\na new protocol needs another id and names this one as superseded",
         next_command=f"ledger register PROTOCOL --supersedes {name}",
     )

@@ -331,11 +331,10 @@ def _spent_text(detail: Detail) -> str:
 
 
 def _deviation(one: Detail) -> str:
-    kind = {"analysis": "analysis", "operational": "conduct", "text": "text"}[one["class"]]
     fields = ", ".join(one["fields"])
     return (
-        f"{fields} ({kind}; entry {count(one['seq'])}, after {quantity(one['outcomes'], 'outcome')}"
-        f" and {quantity(one['looks_taken'], 'look')}): {clip(one['reason'], 160)}"
+        f"{fields} ({one['class']}; entry {count(one['seq'])},"
+        f" after {quantity(one['outcomes'], 'outcome')} and {quantity(one['looks_taken'], 'look')}): {clip(one['reason'], 160)}"
     )
 
 

@@ -105,7 +105,8 @@ def _slots_text(status: Status) -> str:
     text += f" ({kinds})" if kinds else ""
     text += f" + {count(status.pending)} pending"
     if status.pending:
-        text += f" ({count(status.in_flight)} in flight, {count(status.failing)} failing)"
+        were = "" if status.state == "running" or not status.in_flight else "were "
+        text += f" ({count(status.in_flight)} {were}in flight, {count(status.failing)} failing)"
     return text + (f" + {count(status.not_run)} not run" if status.not_run else "")
 
 

@@ -103,6 +103,16 @@ def test_ledger_without_its_folder_is_8_and_says_what_to_bring(concluded: Shell)
     assert "PlanMissingError" == concluded.ledger("status", "--json").json["error"]["class"]
 
 
+def test_near_names_are_offered(concluded: Shell) -> None:
+    """A mistyped experiment or file is answered with the one that was probably meant."""
+    name = concluded.ok("status", "--json").json["experiment"]
+    said = concluded.ledger("status", name[:-1])
+    assert (3, True) == (said.code, f"did you mean {name!r}?" in said.err)
+    said = concluded.ledger("replay", "leger.db")
+    assert 8 == said.code
+    assert f"did you mean {concluded.folder / 'ledger.db'}?" in said.err
+
+
 def test_not_anchored_as_required_is_10(concluded: Shell) -> None:
     """`--require` fails unless all entries are vouched for, or all files are here."""
     line = receipt_of(concluded.folder)

@@ -246,3 +246,13 @@ def test_interval_names_what_it_is_made_of(shell: Shell) -> None:
     assert "24 clusters" not in said.out
     (shell.folder / "none.csv").write_text("unit,arm,passed\na,old,1\nb,new,0\nc,old,1\nd,new,1\n")
     assert "McNemar" not in shell.ok("compare", "none.csv").out
+
+
+def test_table_that_cannot_be_read_begins_no_trial(shell: Shell) -> None:
+    """`init --from` refuses what `compare` refuses, and writes nothing."""
+    (shell.folder / "words.csv").write_text(
+        "unit,arm,passed\na,old,1\na,new,perhaps\nb,old,1\nb,new,0\n"
+    )
+    said = shell.ledger("init", "--from", "words.csv", "trial")
+    assert (3, True) == (said.code, said.err.startswith("words.csv:3: column passed"))
+    assert ["words.csv"] == [path.name for path in shell.folder.iterdir()]

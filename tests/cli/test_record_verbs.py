@@ -71,7 +71,7 @@ def test_show_protocol_gives_the_registered_bytes_back(concluded: Shell) -> None
     ("field", "meaning", "as_registered", "line"),
     [
         ("about.notes=seen: by nobody", "text only", True, ("", '  notes: "seen: by nobody"')),
-        ("budget.calls=100000", "conduct only", True, ("{usd: 0}", "{usd: 0, calls: 100000}")),
+        ("budget.calls=100000", "operational only", True, ("{usd: 0}", "{usd: 0, calls: 100000}")),
         ("analysis.alpha=0.04", "not as registered", False, ("alpha: 0.05", "alpha: 0.04")),
     ],
 )
@@ -106,6 +106,14 @@ def test_refused_amendment_leaves_the_file_as_it_was(shell: Shell) -> None:
         assert 3 == shell.ledger("amend", "--set", field, "--reason", "because").code
         assert before == (shell.folder / "protocol.yaml").read_bytes()
     assert 2 == shell.ledger("amend", "--set", "alpha", "--reason", "because").code
+
+
+def test_field_that_cannot_be_set_is_named_by_the_option(shell: Shell) -> None:
+    """A problem of --set has no line in a file that doesn't hold it."""
+    shell.recorded(BETTER)
+    said = shell.ledger("amend", "--set", "budgt.usd=3", "--reason", "because")
+    assert 3 == said.code
+    assert said.err.startswith("--set budgt.usd: ")
 
 
 def test_withdrawn_experiment_is_superseded_by_name(shell: Shell) -> None:
