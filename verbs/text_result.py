@@ -334,7 +334,8 @@ def _deviation(one: Detail) -> str:
     fields = ", ".join(one["fields"])
     return (
         f"{fields} ({one['class']}; entry {count(one['seq'])},"
-        f" after {quantity(one['outcomes'], 'outcome')} and {quantity(one['looks_taken'], 'look')}): {clip(one['reason'], 160)}"
+        f" after {quantity(one['outcomes'], 'outcome')} and"
+        f" {quantity(one['looks_taken'], 'look')}): {clip(one['reason'], 160)}"
     )
 
 
