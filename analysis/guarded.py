@@ -1,11 +1,12 @@
-"""The last line of defence behind an analysis: what can't be computed says so. Pure.
+"""The last line of defence behind an analysis: what can't be computed says so.
 
-Leaves every formula to `analysis/`, which answers `Undetermined` itself wherever it can foresee it.
+Job: turn arithmetic that fails on finite values into `Undetermined`. Leaves every formula to the
+other modules, which answer `Undetermined` themselves wherever they foresee it.
 
 Rules:
-- Outcomes on record may be any finite numbers, and an experiment has to be able to end whatever
-  they are: a number that overflows or divides by nothing is undetermined, never an exception.
-- A result that holds an infinity or NaN where a number belongs is undetermined as well.
+    - Outcomes on record may be any finite numbers, and an experiment has to be able to end whatever
+      they are: a number that overflows or divides by nothing is undetermined, never an exception.
+    - A result that holds an infinity or NaN where a number belongs is undetermined as well.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from fairtrial.analysis.values import Undetermined
+from .values import Undetermined
 
 __all__ = ("NOT_COMPUTABLE", "all_finite", "computed")
 

@@ -16,6 +16,7 @@ from typing import Final as Constant
 from typing import TypeAlias
 
 from fairtrial.analysis.grouping import FloatArray, group
+from fairtrial.analysis.guarded import computed
 from fairtrial.analysis.mcnemar import mcnemar_exact, mcnemar_midp
 from fairtrial.analysis.paired import (
     ClusteredMean,
@@ -33,7 +34,6 @@ from .endings import Ending
 from .estimates import BY_LABEL
 from .finals import Final
 from .frames import Frame, Pairs
-from .guarded import computed
 from .resampled import bootstrap_beside, wild_beside
 from .wording import cluster_noun, plural, unit_noun
 

@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias
 
 from fairtrial.analysis.diagnostics import order_effect, time_drift
 from fairtrial.analysis.grouping import FloatArray
+from fairtrial.analysis.guarded import computed
 from fairtrial.analysis.paired import ClusteredMean, clustered_mean, equal_weight_mean
 from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.protocol import Comparison, DiagnosticEffect
@@ -27,7 +28,6 @@ from fairtrial.ledger.protocol import Comparison, DiagnosticEffect
 from .arrays import flips
 from .estimates import BY_LABEL
 from .frames import Frame, Pairs, treatment_first
-from .guarded import computed
 from .wording import cluster_noun
 
 __all__ = ("POSITIVE_P", "Diagnosis", "DiagnosisName", "diagnoses")

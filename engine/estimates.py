@@ -23,6 +23,7 @@ from typing import Final, Literal, TypeAlias
 from fairtrial.analysis.anytime import deciding_sequence
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.grouping import FloatArray, Groups, IntArray, exact_sum, group
+from fairtrial.analysis.guarded import NOT_COMPUTABLE, all_finite, computed
 from fairtrial.analysis.labelled import auc_of, deciding_auc, deciding_precision, precision_of
 from fairtrial.analysis.paired import count_pairs
 from fairtrial.analysis.values import Estimand, Family, Undetermined
@@ -31,7 +32,6 @@ from fairtrial.ledger.protocol import Endpoint, Protocol
 from .arrays import logged
 from .boundaries import NOMINAL_P_MIN, is_anytime
 from .frames import Completion, Pairs
-from .guarded import NOT_COMPUTABLE, all_finite, computed
 
 __all__ = ("BY_LABEL", "Limits", "Numbers", "ScaleName", "control_mean", "estimate", "scales_of")
 

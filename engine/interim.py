@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.analysis.distributions import normal_upper_quantile
+from fairtrial.analysis.guarded import computed
 from fairtrial.analysis.stagewise import conditional_power, stagewise
 from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.events import Look, LookEndpoint
@@ -27,7 +28,6 @@ from fairtrial.ledger.protocol import Protocol
 
 from .boundaries import Test, nominal, tests_of
 from .estimates import scales_of
-from .guarded import computed
 from .power_values import decision_rules
 from .readings import null_of
 from .trial import open_trial

@@ -12,16 +12,19 @@ from .output import Output
 
 __all__ = ("command",)
 
+# What an event can hold, in whole usd.
+_USD_MAX = 9_007_199
+
 
 def _amount(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    from fairtrial.ledger.protocol import NANO_USD, NANO_USD_MAX, nano_usd
+    from decimal import Decimal, InvalidOperation
 
     try:
-        nano = nano_usd(value)
-    except ValueError:
-        nano = -1
-    if nano < 0:
-        text = f"an amount of usd from 0 to {NANO_USD_MAX // NANO_USD:,}, at most nine decimals"
+        amount = Decimal(value)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not (amount.is_finite() and 0 <= amount <= _USD_MAX) or amount != round(amount, 9):
+        text = f"an amount of usd from 0 to {_USD_MAX:,}, at most nine decimals"
         raise click.BadParameter(text, ctx, param)
     return value
 
