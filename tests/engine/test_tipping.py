@@ -12,7 +12,7 @@ import pytest
 
 from fairtrial.engine.conclude import conclude, detail
 from fairtrial.engine.tipping import Step, Tipping, changes_of
-from fairtrial.ledger.events import Head
+from fairtrial.ledger.events import Head, Verdict
 
 LOSSES = (
     "{{rules: {{failed: failure, timeout: failure, limit: failure, error: {}, ungraded: "
@@ -144,7 +144,7 @@ def _limits(endpoint: Any) -> tuple[float, float]:
 
 def test_open_claim_changes_with_few_against() -> None:
     """A claim that is inconclusive changes with K or fewer, with K or more, or on both sides."""
-    words = ["adopt", "adopt", "inconclusive", "reject"]
+    words: list[Verdict] = ["adopt", "adopt", "inconclusive", "reject"]
     steps = tuple(
         Step(against=k, treatment_worst=k, estimate=0.0, lower=0.0, upper=0.0, verdict=word)
         for k, word in enumerate(words)
