@@ -543,7 +543,7 @@ def test_ceiling_is_never_passed_by_parallel_work(tmp_path: Path) -> None:
     reason, note = bench.run(driver, concurrency=16)
     assert "ceiling" == reason
     assert note is not None
-    assert "of 5.00" in note
+    assert "ceiling 5.00 usd" in note
     _check_within(bench.events(), 5_000_000_000)
     counts = Counter(decision.unit for decision in bench.decisions())
     # 5.00 / 0.10, less what two reservations of 0.12 still need: 24 whole pairs.
