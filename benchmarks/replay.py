@@ -41,7 +41,9 @@ def main() -> None:
 
             def resume(path: Path = path, cache: Path = cache, rehash: bool = True) -> None:
                 store = open_store(path, read_only=True)
-                Log(store, plan_of=lambda _: plan, cache=cache, cache_key=KEY, rehash=rehash).close()
+                Log(
+                    store, plan_of=lambda _: plan, cache=cache, cache_key=KEY, rehash=rehash
+                ).close()
 
             whole, naive, warm, checked = rounds(
                 verify,

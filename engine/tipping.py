@@ -112,11 +112,11 @@ def tipping_point(frame: Frame, reading: Reading, pairs: Pairs) -> Tipping | Non
 
 def changes_of(steps: tuple[Step, ...], claim: Verdict) -> tuple[Change, ...]:
     """Returns the runs of steps that show another verdict than the claim."""
-    runs = [(verdict, list(run)) for verdict, run in groupby(steps, key=lambda step: step.verdict)]
+    runs = [list(run) for _, run in groupby(steps, key=lambda step: step.verdict)]
     return tuple(
-        Change(verdict=verdict, at_least=run[0].against, at_most=run[-1].against)
-        for verdict, run in runs
-        if verdict != claim
+        Change(verdict=run[0].verdict, at_least=run[0].against, at_most=run[-1].against)
+        for run in runs
+        if run[0].verdict != claim
     )
 
 

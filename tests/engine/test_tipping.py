@@ -118,7 +118,7 @@ def test_bounds_and_claim_agree_with_all_completions(bridge: Any, seed: int) -> 
         return shown(bridge.trial(bridge.units(14, 2), answers, missing=rules).run())
 
     found = endpoint({key: value for key, value in values.items() if key not in lost})
-    completed = {
+    completed: dict[tuple[int, ...], Any] = {
         ends: endpoint(values | dict(zip(lost, ends, strict=True)))
         for ends in itertools.product((0, 1), repeat=5)
     }
