@@ -28,7 +28,7 @@ def test_exchanged_file_starts_no_run(case: Case, name: str) -> None:
     entries = case.entries()
     case.put(entries[:3])
     # Without the receipts that would tell of the rollback itself.
-    shutil.rmtree(f"{case.ledger}.d/receipts")
+    shutil.rmtree(f"{case.ledger}.d/receipts", ignore_errors=True)
     path = case.ledger.with_name(name)
     path.write_text(path.read_text().replace("u1", "u2").replace("higher", "lower"))
     with pytest.raises(DigestMismatchError):
