@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,10 +19,14 @@ SLOW = 'sleep 0.05\nprintf \'{"v":1,"passed":true,"usd":0.001}\\n\'\n'
 
 def _killed(lab: Lab) -> None:
     """Leaves a session without a word, with attempts open."""
-    lab.write(units=40, body=SLOW)
+    # Attempts take long beside what lies between them, so some are open at any moment.
+    lab.write(units=40, body=SLOW.replace("sleep 0.05", "sleep 0.6"))
     lab.register()
     process = lab.start("run", "--concurrency", "4")
-    lab.wait_for(6, process)
+    lab.wait_for(4, process)
+    started = sum(lab.starts().values())
+    while sum(lab.starts().values()) == started and process.poll() is None:
+        time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
 
