@@ -81,6 +81,22 @@ class Registered(NamedTuple):
     missing_units: str | None = None
 
 
+def _check_first(supersedes: str | None, ledger: Path) -> None:
+    """Refuses to begin a ledger with an experiment that takes the place of another.
+
+    Raises:
+        RefusedError: A new ledger holds nothing that could be superseded.
+    """
+    if supersedes is not None:
+        raise RefusedError(
+            "what is superseded must be withdrawn in the same ledger, and this one is new",
+            where=str(ledger),
+            expected=f"a ledger that holds the withdrawn experiment {supersedes}",
+            found="no ledger",
+            todo="name the ledger with --ledger, or leave out --supersedes",
+        )
+
+
 def check_protocol(path: Path) -> Checked:
     """Validates a protocol, its units, looks, files and drivers; writes nothing.
 
@@ -125,6 +141,7 @@ def register_protocol(
     fresh = not ledger.exists()
     if fresh:
         # A ledger isn't begun for a plan that its first entry would be refused for.
+        _check_first(supersedes, ledger)
         git_state(loaded, override)
         list_files(loaded.protocol, loaded.path.parent, file=str(loaded.path), optional=("units",))
     if with_freeze:

@@ -136,6 +136,15 @@ def test_withdrawn_experiment_is_superseded_by_name(shell: Shell) -> None:
     assert 3 == shell.ledger("result").code
 
 
+def test_ledger_is_not_begun_by_a_successor(shell: Shell) -> None:
+    """A new ledger holds nothing to supersede: refused, and no ledger is left behind."""
+    shell.recorded(BETTER, register=False)
+    said = shell.ledger("register", "--supersedes", "earlier")
+    assert 3 == said.code
+    assert "a ledger that holds the withdrawn experiment earlier" in said.err
+    assert [] == [path.name for path in shell.folder.iterdir() if path.name.startswith("ledger.")]
+
+
 def test_invalidated_outcome_shows_both_analyses(shell: Shell) -> None:
     """An outcome can be declared invalid before the result and not after; the result says so."""
     shell.recorded(BETTER)
