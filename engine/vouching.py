@@ -11,18 +11,20 @@ Rules:
   when an authority that the caller trusts stamped it.
 - A pinned key hands its trust on to the key that it signed a rotation to, never back.
 - What lies beside the ledger isn't from elsewhere, even when it is named.
+- An entry that holds a stamp was written after it: a claimed time well before it is a finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from fairtrial.ledger.checkpoint import Checkpoint, Signature, parse_checkpoint, verify_note
 from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import Anchor, Key, Open, Sign
-from fairtrial.ledger.findings import Claim, Finding, Level, SignedCase
+from fairtrial.ledger.findings import Claim, Finding, Level, SignedCase, Stamped
 from fairtrial.ledger.note import VerifierKey, format_vkey, parse_note, parse_vkey
 from fairtrial.ledger.policy import Policy, parse_policy
 
@@ -33,6 +35,9 @@ from .timestamping import check_stamp, is_available
 from .trial import Reader
 
 __all__ = ("NoteFile", "Pins", "Vouching", "notes_beside", "read_note", "read_pins")
+
+# How far a writer's clock may lag behind an authority's before the two contradict each other.
+CLOCK_MAY_LAG = timedelta(minutes=10)
 
 
 class Pins(NamedTuple):
@@ -152,7 +157,7 @@ class Vouching:
                 case Sign() if not is_sign_signed(case.event, ledger):
                     yield _broken(case.seq, "a signature by the key that it names", "another one")
                 case Anchor():
-                    yield from self._anchor(case.seq, case.event, ledger, keys)
+                    yield from self._anchor(case, case.event, ledger, keys)
                 case _:
                     continue
         for note in self._notes:
@@ -172,8 +177,9 @@ class Vouching:
             yield _other("other_key", expected, found or "a ledger without a key")
 
     def _anchor(
-        self, seq: int, event: Anchor, ledger: str, keys: _KeyHistory
+        self, case: SignedCase, event: Anchor, ledger: str, keys: _KeyHistory
     ) -> Iterator[Finding | Claim]:
+        seq = case.seq
         try:
             data = self._reader.blobs.get(event.note)
             token = None if event.token is None else self._reader.blobs.get(event.token)
@@ -196,11 +202,12 @@ class Vouching:
         note = NoteFile(source, data, head, brought=False)
         yield from self._claims(note, ledger, keys, signed)
         if token is not None and self._pins.stamp_roots:
-            yield from self._stamped(seq, note, token, ledger)
+            yield from self._stamped(case, note, token, ledger)
 
     def _stamped(
-        self, seq: int, note: NoteFile, token: bytes, ledger: str
+        self, case: SignedCase, note: NoteFile, token: bytes, ledger: str
     ) -> Iterator[Finding | Claim]:
+        seq, size = case.seq, note.head.size
         where = f"time stamp embedded as entry {seq}"
         try:
             stamp = check_stamp(token, note.data, self._pins.stamp_roots)
@@ -208,8 +215,13 @@ class Vouching:
             code = "stamp_refused" if is_available() else "stamp_unchecked"
             yield _finding("anchors", code, seq, where, error.expected, error.found)
             return
+        if datetime.fromisoformat(case.time) < datetime.fromisoformat(stamp.time) - CLOCK_MAY_LAG:
+            expected = f"a time not before the stamp that it holds, {stamp.time}"
+            where = f"entry {seq}"
+            yield _finding("anchors", "clock_contradicted", seq, where, expected, case.time)
         source = f"time stamp of {stamp.time} by {stamp.authority}, embedded as entry {seq}"
-        yield Claim(ledger, note.head.size, note.head.root, source, "timestamp")
+        stamped = Stamped(seq=seq, size=size, time=stamp.time)
+        yield Claim(ledger, size, note.head.root, source, "timestamp", stamped)
 
     def _note(self, note: NoteFile, ledger: str, keys: _KeyHistory) -> Iterator[Finding | Claim]:
         """Judges a head in a file."""

@@ -27,6 +27,7 @@ __all__ = (
     "NumbersCase",
     "ReplayReport",
     "SignedCase",
+    "Stamped",
     "record_word",
 )
 
@@ -48,11 +49,22 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     found: str
 
 
+class Stamped(msgspec.Struct, frozen=True, kw_only=True):
+    """A time stamp of a trusted authority: entry `seq` holds it, `size` entries existed at `time`.
+
+    What stands after entry `seq` was written after `time`, since it stands on the stamp's bytes.
+    """
+
+    seq: int
+    size: int
+    time: str
+
+
 class Claim(NamedTuple):
     """A head of a ledger that something vouches for.
 
     `level` is receipt, checkpoint, witness or timestamp, by what vouches; or self_signed, which is
-    the ledger's own word.
+    the ledger's own word. `stamped` is set where an authority says when the head existed.
     """
 
     ledger: str
@@ -60,6 +72,7 @@ class Claim(NamedTuple):
     root: bytes
     source: str
     level: str = "receipt"
+    stamped: Stamped | None = None
 
 
 class NumbersCase(NamedTuple):
@@ -74,10 +87,11 @@ class NumbersCase(NamedTuple):
 
 
 class SignedCase(NamedTuple):
-    """An event that is signed, or that signatures depend on, with its place."""
+    """An event that is signed, or that signatures depend on, with its place and claimed time."""
 
     seq: int
     event: Open | Key | Anchor | Sign
+    time: str
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +99,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
     `covered` and `anchored` count what is more than the ledger's own word; `vouched` says how far
     each level covers. `content` is the size without the anchors at the end, which say nothing new.
+    `stamps` are the time stamps of authorities that the caller trusts.
     """
 
     record: str
@@ -105,6 +120,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     vouched: dict[str, int]
     self_signed: int
     content: int
+    stamps: tuple[Stamped, ...]
 
 
 def record_word(findings: Sequence[Finding], claimed: str) -> str:

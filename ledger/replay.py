@@ -253,7 +253,7 @@ def _fold(walk: _Walk, seq: int, entry: Entry) -> None:
     if event.experiment == "" and entry.event.startswith(b'{"kind":"recover/'):
         walk.recoveries += 1
     if isinstance(event, (Open, Key, Anchor, Sign)):
-        walk.signed.append(SignedCase(seq, event))
+        walk.signed.append(SignedCase(seq, event, entry.time))
     _note_pointers(walk, seq, event)
     if walk.rules_stopped or entry.seq != seq:
         walk.rules_stopped = True
@@ -371,6 +371,7 @@ def _report(walk: _Walk, claims: Sequence[Claim]) -> ReplayReport:
         vouched={} if word else judged.covered,
         self_signed=judged.covered.get(SELF_SIGNED, 0),
         content=_content(walk),
+        stamps=() if word else tuple(one.stamped for one in claims if one.stamped is not None),
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from fairtrial.engine.file_findings import MISSING
 from fairtrial.engine.story import Change, Story
 from fairtrial.ledger.events import Result
-from fairtrial.ledger.findings import Finding, ReplayReport
+from fairtrial.ledger.findings import Finding, ReplayReport, Stamped
 
 from .output import label
 from .text_numbers import clip, count, difference, interval, quantity
@@ -52,7 +52,7 @@ def replay_text(report: ReplayReport, stories: Sequence[Story]) -> str:
     lines = [label("record", _record_text(report)), label("anchors", _anchors_text(report))]
     for story in stories:
         lines += ["", story.name] if len(stories) > 1 else []
-        lines += _story_lines(story)
+        lines += _story_lines(story, report.stamps)
     lines += [""] if len(stories) > 1 else []
     lines.append(label("numbers", _numbers_text(report, stories)))
     lines.append(label("files", _files_text(report, stories)))
@@ -94,13 +94,13 @@ def _anchors_text(report: ReplayReport) -> str:
     return text + own
 
 
-def _story_lines(story: Story) -> Iterator[str]:
-    yield label("order", _order_text(story))
+def _story_lines(story: Story, stamps: Sequence[Stamped]) -> Iterator[str]:
+    yield label("order", _order_text(story, stamps))
     yield label("plan", _plan_text(story))
     yield label("counts", _counts_text(story))
 
 
-def _order_text(story: Story) -> str:
+def _order_text(story: Story, stamps: Sequence[Stamped]) -> str:
     if "freeze" not in story.first:
         return f"register ({story.first.get('register', '?')}); not frozen"
     began = [
@@ -113,8 +113,20 @@ def _order_text(story: Story) -> str:
         return f"{text}; nothing was tried yet"
     seq, word = min(began)
     comes = "come before" if story.first["freeze"] < seq else "DON'T COME BEFORE"
-    clock = "Clock: the writer's; no outside time"
+    clock = _clock_text(stamps, story.first["freeze"], seq, word)
     return f"{text} {comes} the first {word} ({seq}), by position. {clock}"
+
+
+def _clock_text(stamps: Sequence[Stamped], freeze: int, seq: int, word: str) -> str:
+    """Returns what an outside clock says of the freeze and of the first attempt or outcome."""
+    over = [stamp for stamp in stamps if stamp.size > freeze]
+    if not over:
+        return "Clock: the writer's; no outside time"
+    stamp = min(over, key=lambda one: one.seq)
+    text = f"Outside time: a stamp of {stamp.time} (entry {count(stamp.seq)}) covers the freeze"
+    if stamp.seq < seq:
+        return f"{text} and stands before the first {word}"
+    return f"{text}, but stands AFTER the first {word}: what was registered first isn't shown by it"
 
 
 def _plan_text(story: Story) -> str:

@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,6 +26,9 @@ from fairtrial.ledger.entry import FIRST_PREV, build_entry, parse_entry
 from fairtrial.ledger.errors import NewerError, StoreError
 from fairtrial.ledger.findings import ReplayReport
 from fairtrial.ledger.merkle import EMPTY_ROOT, CompactRange, leaf_hash
+
+if TYPE_CHECKING:
+    from .signed_trial import SignedTrial
 
 ROOT = Path(__file__).resolve().parents[2]
 VERIFIER = ROOT / "docs" / "verify_ledger.py"
@@ -174,6 +178,32 @@ def database(made: tuple[Path, str], tmp_path: Path) -> Case:
 def lines(made: tuple[Path, str], tmp_path: Path) -> Case:
     """A copy in JSON Lines."""
     return copy_of(made, tmp_path, "jsonl")
+
+
+@pytest.fixture(scope="session")
+def signed_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the honest trial that has a key."""
+    from .signed_trial import make_signed
+
+    folder = tmp_path_factory.mktemp("signed")
+    make_signed(folder)
+    return folder
+
+
+@pytest.fixture(params=["db", "jsonl"])
+def signed(
+    request: pytest.FixtureRequest,
+    signed_source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> SignedTrial:
+    """A copy of the trial that has a key, in each store; acts find that key."""
+    from .signed_trial import signed_copy
+
+    made = signed_copy(signed_source, tmp_path / "copy", request.param)
+    for name, value in made.home.items():
+        monkeypatch.setenv(name, value)
+    return made
 
 
 Verify = Callable[..., tuple[str, str]]
