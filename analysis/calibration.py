@@ -16,6 +16,7 @@ Source:
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +51,10 @@ class Isotonic:
 
     knots: tuple[float, ...]
     fitted: tuple[float, ...]
+
+    def probability(self, score: float) -> float:
+        """Returns the fit at a score: that of the last knot up to it, the first's below all."""
+        return self.fitted[max(0, bisect_right(self.knots, score) - 1)]
 
 
 def platt(scores: FloatArray, labels: IntArray) -> Platt | Undetermined:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 __all__ = (
     "STREAM_BOOTSTRAP",
+    "STREAM_PRECISION",
     "STREAM_SIGN_FLIP",
     "STREAM_SIMULATION",
     "STREAM_WILD",
@@ -33,6 +34,7 @@ __all__ = (
 STREAM_SIGN_FLIP: Final = 1
 STREAM_WILD: Final = 2
 STREAM_BOOTSTRAP: Final = 3
+STREAM_PRECISION: Final = 4
 # Endpoints of one simulation take the streams from here on.
 STREAM_SIMULATION: Final = 16
 

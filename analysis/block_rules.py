@@ -1,0 +1,368 @@
+"""Threshold rules over one set of scores: which units are flagged, and at what threshold.
+
+Job: apply calibrated_block, precision_bound_block and pooled_block_gate to scored units with
+labels. Leaves how good the flags are to `precision_bounds`, calibration itself to `calibration`.
+
+Rules:
+    - Outer folds: what is fitted or chosen for a unit comes from units of the other folds alone. A
+      whole cluster lies in one fold.
+    - Only eligible units teach; every unit gets its flag.
+    - A unit is flagged when its value is at or above its threshold. Values of calibrated rules are
+      probabilities, rounded to 9 decimals, so that another processor flags the same units.
+    - calibrated_block, in each family: flags where the calibrated probability is at least
+      `precision`.
+    - precision_bound_block, in each family: the lowest score at which the training flags' lower
+      bound reaches `precision` with at least `min_flagged` flags. learn_then_test walks down from
+      the strictest score that could reach it and stops at the first failure.
+    - pooled_block_gate: each family's scores are calibrated, then one threshold for all families is
+      the lowest at which the exact lower bound of the pooled training flags reaches `precision`.
+      It is chosen on probabilities of inner folds: those of a training fold come from the other
+      training folds, where there is more than one. Below the family's quiet threshold, the highest
+      that keeps `recall` of the training positives, a unit isn't even advised.
+    - The order of units changes nothing; equal scores are flagged alike.
+
+Source:
+    Platt (1999); Ayer et al. (1955); Angelopoulos et al. (2021) for the walk; Varma and Simon
+    (2006) for nested folds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .calibration import Isotonic, Platt, isotonic, platt
+from .distributions import binomial_cdf
+from .grouping import FloatArray, IntArray
+from .precision_bounds import Bound, PrecisionBound, precision_bound
+from .riskcontrol import min_flagged
+from .values import Undetermined
+
+__all__ = ("BlockRule", "Flagging", "RuleName", "Scored", "Threshold", "apply_rule")
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+RuleName: TypeAlias = Literal["calibrated_block", "precision_bound_block", "pooled_block_gate"]
+_DECIMALS: Final = 9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scored:
+    """Units with a score and a truth, shapes (n,).
+
+    Attributes:
+        scores: higher means more likely label 1.
+        labels: 0 or 1.
+        clusters: integer code of each unit's cluster.
+        families: name of each unit's family; one name where there are none.
+        folds: name of each unit's outer fold.
+        eligible: whether a rule may learn from the unit.
+    """
+
+    scores: FloatArray
+    labels: IntArray
+    clusters: IntArray
+    families: Sequence[str]
+    folds: Sequence[str]
+    eligible: BoolArray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BlockRule:
+    """A rule with its parameters; those that a rule doesn't take are ignored by it.
+
+    Attributes:
+        precision: wanted of the flags.
+        recall: of positives that pooled_block_gate keeps above the quiet threshold.
+        bound: of the training flags, for precision_bound_block.
+        min_flagged: least training flags, for precision_bound_block.
+        normalise: how scores become probabilities.
+        alpha: error of the training bound.
+    """
+
+    name: RuleName
+    precision: float
+    recall: float = 0.98
+    bound: Bound = "clopper_pearson"
+    min_flagged: int = 1
+    normalise: Literal["platt", "isotonic"] = "platt"
+    alpha: float = 0.025
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Threshold:
+    """What was chosen for the units of one fold, in one family or in all (None).
+
+    Attributes:
+        block: value from which a unit is flagged; None where nothing is.
+        quiet: value below which a unit isn't advised; None where the rule has none.
+        training: eligible units that it was chosen on; `positives` of them have label 1.
+        flagged: of them at or above `block`; `right` of these have label 1.
+        why_not: why nothing is flagged.
+    """
+
+    fold: str
+    family: str | None
+    block: float | None
+    quiet: float | None = None
+    training: int
+    positives: int
+    flagged: int = 0
+    right: int = 0
+    why_not: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Flagging:
+    """What a rule does with the units.
+
+    Attributes:
+        flagged: shape (n,); `advised` are the units above their quiet threshold and not flagged.
+        values: what is compared with the threshold; `has_value` where there is one.
+        thresholds: by fold, then family.
+    """
+
+    flagged: BoolArray
+    advised: BoolArray
+    values: FloatArray
+    has_value: BoolArray
+    thresholds: tuple[Threshold, ...] = field(default_factory=tuple)
+
+
+def apply_rule(units: Scored, rule: BlockRule) -> Flagging:
+    """Applies a rule.
+
+    Args:
+        units: scored units, n >= 1, in at least two folds.
+        rule: what to apply.
+
+    Raises:
+        ValueError: A cluster lies in two folds, there is one fold only, or a number isn't finite.
+    """
+    _check_units(units)
+    count = len(units.folds)
+    found = Flagging(
+        flagged=np.zeros(count, dtype=np.bool_),
+        advised=np.zeros(count, dtype=np.bool_),
+        values=np.zeros(count),
+        has_value=np.zeros(count, dtype=np.bool_),
+    )
+    act = _pooled if rule.name == "pooled_block_gate" else _by_family
+    thresholds: list[Threshold] = []
+    for fold in sorted(set(units.folds)):
+        held = np.array([one == fold for one in units.folds])
+        thresholds += act(units, rule, fold, held, found)
+    return Flagging(
+        flagged=found.flagged,
+        advised=found.advised & ~found.flagged,
+        values=found.values,
+        has_value=found.has_value,
+        thresholds=tuple(thresholds),
+    )
+
+
+_Fit: TypeAlias = Platt | Isotonic
+
+
+def _by_family(
+    units: Scored, rule: BlockRule, fold: str, held: BoolArray, into: Flagging
+) -> Iterator[Threshold]:
+    """Yields the thresholds of one fold for the rules that treat each family alone."""
+    calibrated = rule.name == "calibrated_block"
+    for family, members in _families(units):
+        train, test = members & ~held & units.eligible, members & held
+        fit: _Fit | Undetermined | None = None
+        if calibrated:
+            fit = _fit(units, train, rule)
+        if isinstance(fit, Undetermined):
+            yield _none(units, train, fold, family, fit.reason)
+            continue
+        values = _values(units, test, fit)
+        into.values[test], into.has_value[test] = values, True
+        taught = _values(units, train, fit)
+        found = rule.precision if calibrated else _lowest(units, train, taught, rule)
+        if isinstance(found, Undetermined):
+            yield _none(units, train, fold, family, found.reason)
+            continue
+        into.flagged[test] = values >= found
+        yield _threshold(units, train, taught, fold, family, found)
+
+
+def _pooled(
+    units: Scored, rule: BlockRule, fold: str, held: BoolArray, into: Flagging
+) -> Iterator[Threshold]:
+    """Yields the thresholds of one fold for the gate that all families share."""
+    train = ~held & units.eligible
+    inner, known = _inner_values(units, rule, train)
+    block: float | Undetermined = Undetermined("no family can be calibrated on the other folds")
+    if bool(known.any()):
+        block = _lowest(units, known, inner[known], rule)
+    if isinstance(block, float):
+        yield _threshold(units, known, inner[known], fold, None, block)
+    else:
+        yield _none(units, train, fold, None, block.reason)
+    for family, members in _families(units):
+        own, test = members & train, members & held
+        fit = _fit(units, own, rule)
+        if isinstance(fit, Undetermined):
+            yield _none(units, own, fold, family, fit.reason)
+            continue
+        values = _values(units, test, fit)
+        into.values[test], into.has_value[test] = values, True
+        quiet = _quiet(_values(units, own, fit), units.labels[own], rule.recall)
+        into.advised[test] = values >= quiet
+        if isinstance(block, float):
+            into.flagged[test] = values >= block
+        yield Threshold(
+            fold=fold,
+            family=family,
+            block=block if isinstance(block, float) else None,
+            quiet=quiet,
+            training=int(own.sum()),
+            positives=int(units.labels[own].sum()),
+        )
+
+
+def _inner_values(units: Scored, rule: BlockRule, train: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """Returns probabilities of the training units, each from the other training folds."""
+    values, known = np.zeros(len(units.folds)), np.zeros(len(units.folds), dtype=np.bool_)
+    names = sorted({fold for fold, taught in zip(units.folds, train, strict=True) if taught})
+    for name in names:
+        own = np.array([one == name for one in units.folds]) & train
+        # With a single training fold nothing is left to fit on, so it teaches itself.
+        others = train & ~own if len(names) > 1 else train
+        for _, members in _families(units):
+            fit = _fit(units, members & others, rule)
+            if not isinstance(fit, Undetermined):
+                values[members & own] = _values(units, members & own, fit)
+                known |= members & own
+    return values, known
+
+
+def _families(units: Scored) -> Iterator[tuple[str, BoolArray]]:
+    for family in sorted(set(units.families)):
+        yield family, np.array([one == family for one in units.families])
+
+
+def _fit(units: Scored, train: BoolArray, rule: BlockRule) -> _Fit | Undetermined:
+    labels = units.labels[train]
+    if not labels.size or int(labels.min()) == int(labels.max()):
+        return Undetermined("the other folds don't hold both labels")
+    if rule.normalise == "isotonic":
+        return isotonic(units.scores[train], labels)
+    return platt(units.scores[train], labels)
+
+
+def _values(units: Scored, chosen: BoolArray, fit: _Fit | None) -> FloatArray:
+    """Returns probabilities of the chosen units, or their scores without a fit."""
+    scores: list[float] = units.scores[chosen].tolist()
+    if fit is None:
+        return np.array(scores, dtype=np.float64)
+    return np.array([round(fit.probability(one), _DECIMALS) for one in scores], dtype=np.float64)
+
+
+def _lowest(
+    units: Scored, train: BoolArray, values: FloatArray, rule: BlockRule
+) -> float | Undetermined:
+    """Returns the lowest value whose training flags are shown to be precise enough."""
+    own = rule.name == "precision_bound_block"
+    bound: Bound = rule.bound if own else "clopper_pearson"
+    least = rule.min_flagged if own else 1
+    if bound == "learn_then_test":
+        # Fewer flags can't pass even when all are right: the walk would end before it began.
+        fewest = min_flagged(rule.precision, bound="clopper_pearson", alpha=rule.alpha)
+        least = max(least, fewest)
+    labels, clusters = units.labels[train], units.clusters[train]
+    best: float | None = None
+    for value, flagged, right in _steps(values, labels):
+        if flagged < least:
+            continue
+        if bound in ("clopper_pearson", "learn_then_test"):
+            # The exact bound reaches a precision where the binomial p of a lower one is small.
+            reaches = binomial_cdf(flagged - right, flagged, 1.0 - rule.precision) <= rule.alpha
+        else:
+            flags = values >= value
+            reaches = _reaches(labels[flags], clusters[flags], bound, rule)
+        if reaches:
+            best = value
+        elif bound == "learn_then_test":
+            break
+    if best is None:
+        return Undetermined("no threshold is shown to be precise enough on the other folds")
+    return best
+
+
+def _steps(values: FloatArray, labels: IntArray) -> Iterator[tuple[float, int, int]]:
+    """Yields each distinct value from the highest down, with flags and right flags from there."""
+    order = np.argsort(-values, kind="stable")
+    ordered, right = values[order], np.cumsum(labels[order])
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)) if ordered.size else []
+    for end in ends:
+        yield float(ordered[end]), int(end) + 1, int(right[end])
+
+
+def _reaches(labels: IntArray, clusters: IntArray, bound: Bound, rule: BlockRule) -> bool:
+    codes = np.unique(clusters, return_inverse=True)[1]
+    flags = np.bincount(codes)
+    right = np.bincount(codes[labels == 1], minlength=flags.size)
+    found = precision_bound(right, flags, bound=bound, alpha=rule.alpha)
+    return isinstance(found, PrecisionBound) and found.lower >= rule.precision
+
+
+def _quiet(values: FloatArray, labels: IntArray, recall: float) -> float:
+    """Returns the highest value that keeps the share `recall` of the positives at or above it."""
+    positives = sorted(values[labels == 1].tolist(), reverse=True)
+    # A share of a count: 0.98 of 50 is 49, whatever its binary form says.
+    kept = max(1, math.ceil(round(recall * len(positives), _DECIMALS)))
+    return float(positives[kept - 1])
+
+
+def _threshold(
+    units: Scored,
+    train: BoolArray,
+    values: FloatArray,
+    fold: str,
+    family: str | None,
+    block: float,
+) -> Threshold:
+    flags, labels = values >= block, units.labels[train]
+    return Threshold(
+        fold=fold,
+        family=family,
+        block=float(block),
+        training=int(labels.size),
+        positives=int(labels.sum()),
+        flagged=int(flags.sum()),
+        right=int(labels[flags].sum()),
+    )
+
+
+def _none(units: Scored, train: BoolArray, fold: str, family: str | None, why: str) -> Threshold:
+    labels = units.labels[train]
+    return Threshold(
+        fold=fold,
+        family=family,
+        block=None,
+        training=int(labels.size),
+        positives=int(labels.sum()),
+        why_not=why,
+    )
+
+
+def _check_units(units: Scored) -> None:
+    count = len(units.folds)
+    columns = (units.scores, units.labels, units.clusters, units.families, units.eligible)
+    if not count or any(len(column) != count for column in columns):
+        raise ValueError("units: expected columns of one equal length above 0")
+    if not bool(np.all(np.isfinite(units.scores))):
+        raise ValueError("scores: expected finite numbers, found NaN or an infinity")
+    if len(set(units.folds)) < 2:
+        raise ValueError("folds: expected at least two, found one: nothing to learn from")
+    fold_of: dict[int, str] = {}
+    for cluster, fold in zip(units.clusters.tolist(), units.folds, strict=True):
+        if fold_of.setdefault(cluster, fold) != fold:
+            raise ValueError(f"folds: cluster {cluster} lies in {fold_of[cluster]} and {fold}")
