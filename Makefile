@@ -1,6 +1,7 @@
 # The commands of a working copy. They need python3 (3.11 to 3.14), git and make, and nothing else.
 #
-#   make torture kills a writer 10,000 times, fails each system call of an append; minutes; strace
+#   make torture kills a writer 10,000 times, fails each system call of an append, of a recovery and
+#                of a checkpoint; minutes; strace
 #   make demo    the worked example on real data, in fairtrial-demo/
 #   make test    every test, in as many processes as there are cores
 #                (make test ARGS="-n 0 tests/ledger -k merkle": some, in one process)
@@ -29,6 +30,7 @@ test: $(TOOLS)
 torture: $(RUNTIME)
 	@$(BIN)/python -P benchmarks/torture.py kills $(ARGS)
 	@$(BIN)/python -P benchmarks/torture.py faults
+	@$(BIN)/python -m benchmarks.checkpoint_faults
 
 demo: $(RUNTIME)
 	@$(BIN)/ledger demo $(ARGS)

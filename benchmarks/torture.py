@@ -30,6 +30,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -149,9 +150,6 @@ def forked(work: Callable[[], None]) -> int:
         os._exit(code)
 
 
-# Random kills.
-
-
 def write_on(ledger: Path, first: int, acks: int, seed: str) -> None:
     """Appends batches from a position on, for ever; acknowledges each on a pipe."""
     draw = random.Random(seed)
@@ -227,9 +225,6 @@ def settled(ledger: Path, counts: Counter[str]) -> list[int]:
     return positions_of(ledger)
 
 
-# Failing system calls.
-
-
 class Call(NamedTuple):
     """One system call of an act: its name and which of this name it is, from 1."""
 
@@ -237,11 +232,13 @@ class Call(NamedTuple):
     number: int
 
 
-def traced(ledger: Path, acks: int, options: Sequence[str], out: Path) -> tuple[bytes, list[str]]:
-    """Appends in a child under strace; returns what the child said, and the lines of the trace."""
+def traced(
+    work: Callable[[int, int], None], options: Sequence[str], out: Path
+) -> tuple[bytes, list[str]]:
+    """Returns what work in a child under strace said, and the trace; it gets two pipes' ends."""
     go_reading, go = os.pipe()
     reading, said = os.pipe()
-    child = forked(lambda: append_when_told(ledger, go_reading, said))
+    child = forked(lambda: work(go_reading, said))
     os.close(go_reading)
     os.close(said)
     command = ["strace", "-f", "-o", str(out), *options, "-p", str(child)]
@@ -295,7 +292,7 @@ def fault_points(store: str, folder: Path, every: int, seed: int) -> dict[str, o
         honest.mkdir()
         start(honest / ledger.name)
         put_back(honest, ledger)
-        said, lines = traced(ledger, 0, (), trace)
+        said, lines = traced(partial(append_when_told, ledger), (), trace)
         if said != b"ack":
             raise BrokenError(f"the {act} without a fault says {said!r}")
         calls = list(dict.fromkeys(calls_in(lines)))
@@ -305,7 +302,8 @@ def fault_points(store: str, folder: Path, every: int, seed: int) -> dict[str, o
                     continue
                 put_back(honest, ledger)
                 inject = f"inject={call.name}:{fault}:when={call.number}"
-                said, _ = traced(ledger, 0, ("-e", f"trace={call.name}", "-e", inject), trace)
+                options = ("-e", f"trace={call.name}", "-e", inject)
+                said, _ = traced(partial(append_when_told, ledger), options, trace)
                 check_fault(ledger, said, f"{act}: {call} {fault}")
                 counts[f"{act}_{fault.partition('=')[2]}"] += 1
                 errors[said.decode() or "killed"] += 1
@@ -337,7 +335,7 @@ def broken_start(ledger: Path) -> None:
         return
     trace = ledger.with_name("trace")
     inject = ("-e", "trace=pwrite64", "-e", "inject=pwrite64:signal=KILL:when=7")
-    traced(ledger, 0, inject, trace)
+    traced(partial(append_when_told, ledger), inject, trace)
     trace.unlink()
     journal = ledger.with_name(ledger.name + "-journal")
     if not (journal.exists() and journal.stat().st_size):

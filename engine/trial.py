@@ -27,6 +27,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairtrial.ledger.blobs import BlobStore
+from fairtrial.ledger.durable import create_folder, write_file
 from fairtrial.ledger.entry import Entry
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.event_schemas import schemas_digest
@@ -271,12 +272,12 @@ class Trial(Reader):
         return receipt_line(self.log.ledger, self.log.head())
 
     def keep_receipt(self, what: str) -> str:
-        """Writes a copy of the receipt beside the ledger and returns it."""
+        """Writes a copy of the receipt beside the ledger, whole or not at all, and returns it."""
         line = self.receipt()
         folder = self.side / "receipts"
-        folder.mkdir(parents=True, exist_ok=True)
+        create_folder(folder)
         name = f"{self.log.state.size:04d}-{what}.txt"
-        (folder / name).write_text(line + "\n", encoding="utf-8")
+        write_file(folder / name, f"{line}\n".encode(), mode=0o644)
         return line
 
     def put_json(self, value: object) -> Blob:
@@ -351,21 +352,32 @@ def _check_receipts(trial: Trial) -> None:
     Raises:
         IntegrityError: The ledger is shorter than, or another than, what it gave a receipt for.
     """
-    kept = sorted((trial.side / "receipts").glob("*-*.txt"), key=_receipt_size)
-    if not kept:
+    newest = _newest_receipt(trial.side / "receipts")
+    if newest is None:
         return
-    receipt = parse_receipt(kept[-1].read_text(encoding="utf-8"))
+    path, receipt = newest
     size = trial.log.state.size
     if receipt.ledger != trial.log.ledger:
         return
     if receipt.size > size or trial.log.root_at(receipt.size) != receipt.root:
         raise IntegrityError(
             "the ledger isn't the one that the receipt beside it was given for",
-            where=str(kept[-1]),
+            where=str(path),
             expected=f"{receipt.size} entries with the root of the receipt",
             found=f"{size} entries" if receipt.size > size else "another root",
-            todo=f"put the newer copy back; ledger replay --against {kept[-1]} tells more",
+            todo=f"put the newer copy back; ledger replay --against {path} tells more",
         )
+
+
+def _newest_receipt(folder: Path) -> tuple[Path, Receipt] | None:
+    """Returns the receipt of the largest size in a folder, passing over files that hold none."""
+    for path in sorted(folder.glob("*-*.txt"), key=_receipt_size, reverse=True):
+        try:
+            return path, parse_receipt(path.read_text(encoding="utf-8"))
+        except (RefusedError, UnicodeDecodeError):
+            # Who can damage it could delete it: it guards against accidents alone.
+            continue
+    return None
 
 
 def _receipt_size(path: Path) -> int:

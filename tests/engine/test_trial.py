@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 
 from fairtrial.engine.trial import open_trial, tool_name
+from fairtrial.ledger.errors import IntegrityError
 from fairtrial.ledger.event_schemas import schemas_digest
 from fairtrial.ledger.events import Adopt, Blob, Close, Open
 from fairtrial.ledger.log import Log
@@ -59,3 +62,41 @@ def test_new_ledger_and_closed_ledger_need_no_adoption(tmp_path: Path) -> None:
     with open_trial(path, actor="tester"):
         pass
     assert [] == adoptions(path)
+
+
+def test_damaged_receipt_stops_no_later_act(tmp_path: Path) -> None:
+    """A receipt that was cut short says nothing; the newest whole one still guards the ledger."""
+    path = tmp_path / "ledger.db"
+    with open_trial(path, actor="tester", create=True) as trial:
+        trial.keep_receipt("open")
+    (tmp_path / "ledger.db.d/receipts/0009-run.txt").write_bytes(b"fairtrial:")
+    with open_trial(path, actor="tester"):
+        pass
+    other = f"fairtrial:{'0' * 32}@9#{'A' * 43}=\n"
+    with open_trial(path, read_only=True) as trial:
+        line = trial.receipt()
+    later = line.replace("@1#", "@8#")
+    (tmp_path / "ledger.db.d/receipts/0008-run.txt").write_text(later)
+    with pytest.raises(IntegrityError, match="receipt beside it"), open_trial(path, actor="tester"):
+        pytest.fail("a ledger that became shorter was opened for writing")
+    (tmp_path / "ledger.db.d/receipts/0010-run.txt").write_text(other)
+    with open_trial(path, actor="tester"):
+        pass
+
+
+def test_receipt_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """What can't be written leaves no half of a file that a later act would stumble over."""
+    path = tmp_path / "ledger.db"
+    with open_trial(path, actor="tester", create=True) as trial:
+        trial.keep_receipt("open")
+        before = sorted(one.name for one in (tmp_path / "ledger.db.d/receipts").iterdir())
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20, limit[1]))
+            with pytest.raises(OSError, match="too large"):
+                trial.keep_receipt("again")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            signal.signal(signal.SIGXFSZ, handler)
+    assert before == sorted(one.name for one in (tmp_path / "ledger.db.d/receipts").iterdir())
