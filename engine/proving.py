@@ -35,7 +35,16 @@ from .heads import roots_at
 from .trial import Reader, parse_receipt
 from .vouching import NoteFile, notes_beside, read_note
 
-__all__ = ("OWN_ORIGIN", "OldHead", "find_entry", "parse_old", "prove", "prove_growth")
+__all__ = (
+    "OWN_ORIGIN",
+    "OldHead",
+    "find_entry",
+    "note_over",
+    "own_keys",
+    "parse_old",
+    "prove",
+    "prove_growth",
+)
 
 # How the origin of a ledger begins that was given no other one; its id follows.
 OWN_ORIGIN = "fairtrial.invalid/"
@@ -107,7 +116,7 @@ def prove(reader: Reader, entry: Entry, checkpoint: Path | None) -> bytes:
     Raises:
         RefusedError: No signed head covers the entry, or it isn't one of this ledger.
     """
-    note = _note_over(reader, entry.seq + 1, checkpoint)
+    note = note_over(reader, entry.seq + 1, checkpoint)
     size = note.head.size
     hashes = span_roots(reader.store.leaves(0, size), inclusion_spans(entry.seq, size))
     proof = InclusionProof(entry.seq, hashes, note.data, entry.data)
@@ -121,7 +130,7 @@ def prove_growth(reader: Reader, old: OldHead, checkpoint: Path | None) -> tuple
     Raises:
         RefusedError: The old head isn't one of this ledger, or no signed head is as new.
     """
-    note = _note_over(reader, old.size, checkpoint)
+    note = note_over(reader, old.size, checkpoint)
     size = note.head.size
     if not 0 < old.size <= size:
         raise RefusedError("there is no such beginning", expected=f"1 to {size}", found=old.source)
@@ -146,13 +155,13 @@ def _opened(reader: Reader) -> str:
     return ""
 
 
-def _note_over(reader: Reader, least: int, checkpoint: Path | None) -> NoteFile:
+def note_over(reader: Reader, least: int, checkpoint: Path | None) -> NoteFile:
     """Returns a signed head of this ledger that covers so many entries.
 
     Raises:
         RefusedError: There is none, or the one that was named isn't.
     """
-    keys = _own_keys(reader)
+    keys = own_keys(reader)
     named = [read_note(checkpoint, reader.side)] if checkpoint is not None else []
     for note in named or sorted(notes_beside(reader.side), key=lambda note: -note.head.size):
         try:
@@ -174,7 +183,7 @@ def _note_over(reader: Reader, least: int, checkpoint: Path | None) -> NoteFile:
     )
 
 
-def _own_keys(reader: Reader) -> list[VerifierKey]:
+def own_keys(reader: Reader) -> list[VerifierKey]:
     """Returns all keys that the ledger had."""
     opened = find_event(reader.store, "", "open")
     vkeys = [opened.vkey] if isinstance(opened, Open) and opened.vkey is not None else []

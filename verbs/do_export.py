@@ -1,4 +1,4 @@
-"""`ledger export`: a copy of a ledger in another file, or an archive for an auditor."""
+"""`ledger export`: a copy of a ledger, an archive for an auditor, or files for a static host."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .text_numbers import quantity
 
 if TYPE_CHECKING:
     from fairtrial.engine.bundling import Bundled
+    from fairtrial.engine.tiling import Tiled
 
 __all__ = ("command",)
 
@@ -24,6 +25,7 @@ __all__ = ("command",)
     example="""
     ledger export copy.jsonl
     ledger export --bundle evidence.zip
+    ledger export --tiles public/log
     """,
 )
 @click.argument("target", type=click.Path(path_type=Path), required=False)
@@ -33,14 +35,39 @@ __all__ = ("command",)
     metavar="FILE.zip",
     help="Ledger, blobs, files, receipts and a verifier that needs Python alone.",
 )
+@click.option(
+    "--tiles",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Signed head, hashes and entries as files to serve (C2SP tlog-tiles); adds what is new.",
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --tiles: the signed head, such as a cosigned one; default: the newest here.",
+)
 @ledger_option
-def command(out: Output, target: Path | None, bundle: Path | None, ledger: Path) -> None:
+def command(
+    out: Output,
+    target: Path | None,
+    bundle: Path | None,
+    tiles: Path | None,
+    checkpoint: Path | None,
+    ledger: Path,
+) -> None:
     """Copies a whole ledger with its blobs into TARGET; .jsonl or .db picks the store.
 
     Every entry, its leaf and the root stay the same. A file that exists is never overwritten.
     """
-    if (target is None) == (bundle is None):
-        raise click.UsageError("give TARGET, or --bundle FILE.zip")
+    if sum(one is not None for one in (target, bundle, tiles)) != 1:
+        raise click.UsageError("give TARGET, or --bundle FILE.zip, or --tiles DIR")
+    if checkpoint is not None and tiles is None:
+        raise click.UsageError("--checkpoint goes with --tiles DIR")
+    if tiles is not None:
+        from fairtrial.engine.tiling import export_tiles
+
+        _print_tiles(out, export_tiles(ledger, tiles, checkpoint=checkpoint), ledger, tiles)
     if bundle is not None:
         from fairtrial.engine.bundling import bundle_ledger
 
@@ -67,3 +94,16 @@ def _print_bundle(out: Output, done: Bundled, ledger: Path, bundle: Path) -> Non
         "absent": list(done.absent),
     }
     out.end(value, receipt=done.receipt, next_command=f"unzip -l {shlex.quote(str(bundle))}")
+
+
+def _print_tiles(out: Output, done: Tiled, ledger: Path, tiles: Path) -> None:
+    entries = quantity(done.size, "entry", "entries")
+    files = f"{quantity(done.written, 'file')} new of {done.files:,}"
+    out.text(label("tiles", f"{entries} of {ledger} in {tiles}, {files}"))
+    out.text(label("head", f"{done.note}, signed by the ledger's key; written last"))
+    if done.newer:
+        newer = quantity(done.newer, "entry is", "entries are")
+        out.note(f"{newer} newer than the signed head and not in it: ledger checkpoint --key NAME")
+    out.text(label("serve", "the folder as it is: every entry is in it in full, no blob is"))
+    value = {"v": 1, "source": str(ledger), "tiles": str(tiles), **done._asdict()}
+    out.end(value)

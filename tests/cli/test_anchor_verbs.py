@@ -235,3 +235,34 @@ def test_rotation(keyed: Shell) -> None:
     assert f"after {first[:40]}" in keyed.ok("log", "--kind", "key").out
     assert "checkpoint over 4 entries" in keyed.ok("log", "--kind", "anchor").out
     keyed.ok("replay", "--vkey", first, "--require", "anchored")
+
+
+def test_tiles_are_exported_under_a_signed_head(keyed: Shell) -> None:
+    """A folder to serve, added to by the next export; without a signed head the way to one."""
+    keyed.ok("register", "--key", "lab")
+    said = keyed.ok("export", "--tiles", "log")
+    assert "3 entries of ledger.db in log, 3 files new of 3" in said.out
+    assert "every entry is in it in full" in said.out
+    keyed.ok("run")
+    again = keyed.ok("export", "--tiles", "log", "--json")
+    assert (3, 0) == (again.json["size"], again.json["written"])
+    assert again.json["newer"] > 0
+    assert "newer than the signed head" in keyed.ok("export", "--tiles", "log").err
+    keyed.ok("checkpoint", "--key", "lab")
+    grown = keyed.ok("export", "--tiles", "log", "--json").json
+    assert (0, True) == (grown["newer"], grown["written"] > 1)
+    note = (keyed.folder / "log/checkpoint").read_text()
+    assert f"\n{grown['size']}\n" in note
+    first = "ledger.db.d/checkpoints/000003.note"
+    refused = keyed.ledger("export", "--tiles", "log", "--checkpoint", first)
+    assert (3, True) == (refused.code, "nothing is written" in refused.err)
+    for words in (("--tiles", "log", "copy.jsonl"), ("--checkpoint", first), ()):
+        assert 2 == keyed.ledger("export", *words).code
+
+
+def test_tiles_without_a_signed_head_are_refused(keyed: Shell) -> None:
+    """Nobody's word is no head to serve."""
+    keyed.ok("register")
+    refused = keyed.ledger("export", "--tiles", "log")
+    assert (3, True) == (refused.code, "ledger checkpoint --key" in refused.err)
+    assert not (keyed.folder / "log").exists()
