@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from .distributions import normal_sf, normal_upper_quantile, t_sf, t_upper_quantile
-from .grouping import FloatArray, IntArray, exact_sum
+from .distributions import normal_sf, normal_upper_quantile
+from .grouping import FloatArray, IntArray, exact_sum, sums_by_code
+from .student import t_around, t_p_value
 from .values import Interval, Undetermined
 
 __all__ = (
@@ -35,7 +37,12 @@ __all__ = (
     "auc_clustered_difference",
     "auc_delong",
     "auc_delong_paired",
+    "check_clustered",
 )
+
+_ZERO: Final = 1e-24
+_SEPARATED: Final = Undetermined("the scores separate the labels without any variation")
+_FLAT: Final = Undetermined("nothing varies between clusters")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,12 +121,17 @@ def auc_delong(
     variance = _delong_variance(parts)
     if isinstance(variance, Undetermined):
         return variance
+    half = normal_upper_quantile(alpha / 2.0) * math.sqrt(variance)
+    interval = Interval(
+        lower=max(0.0, parts.area - half),
+        upper=min(1.0, parts.area + half),
+        level=1.0 - alpha,
+        method="delong",
+    )
     return AucEstimate(
         auc=parts.area,
         variance=variance,
-        interval=_interval(
-            parts.area, variance, normal_upper_quantile(alpha / 2.0), alpha, (0.0, 1.0), "delong"
-        ),
+        interval=interval if variance > _ZERO else _SEPARATED,
     )
 
 
@@ -176,7 +188,7 @@ def auc_clustered(
         alpha: two-sided error.
         null: area at which the test is computed.
     """
-    positive = _check_clustered(scores, labels, clusters)
+    positive = check_clustered(scores, labels, clusters)
     parts = _components(scores[positive], scores[~positive])
     if isinstance(parts, Undetermined):
         return parts
@@ -202,8 +214,8 @@ def auc_clustered_difference(
         alpha: two-sided error.
         null: difference at which the test is computed.
     """
-    positive = _check_clustered(control, labels, clusters)
-    _check_clustered(treatment, labels, clusters)
+    positive = check_clustered(control, labels, clusters)
+    check_clustered(treatment, labels, clusters)
     first = _components(control[positive], control[~positive])
     second = _components(treatment[positive], treatment[~positive])
     if isinstance(first, Undetermined):
@@ -276,20 +288,16 @@ def _clustered(
             2.0 * count / (count - 1.0) * exact_sum(s10 * s01) / (m * n),
         )
     )
+    estimated, df, error = variance > _ZERO, count - 1, math.sqrt(max(variance, 0.0))
     return ClusteredAuc(
         estimate=parts.area,
         variance=variance,
-        df=count - 1,
+        df=df,
         clusters=count,
-        interval=_interval(
-            parts.area,
-            variance,
-            t_upper_quantile(alpha / 2.0, count - 1),
-            alpha,
-            bounds,
-            "obuchowski_t",
-        ),
-        p_value=_t_test(parts.area - null, variance, count - 1),
+        interval=t_around(parts.area, error, df, alpha=alpha, method="obuchowski_t", bounds=bounds)
+        if estimated
+        else _SEPARATED,
+        p_value=t_p_value((parts.area - null) / error, df) if estimated else _FLAT,
     )
 
 
@@ -297,40 +305,23 @@ def _residuals(
     components: FloatArray, area: float, codes: IntArray, count: int
 ) -> tuple[FloatArray, int]:
     sizes = np.bincount(codes, minlength=count).astype(np.float64)
-    order = np.lexsort((components, codes))
-    ordered, ends = components[order].tolist(), np.cumsum(sizes).astype(np.int64).tolist()
-    sums = [math.fsum(ordered[start:end]) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-    return np.array(sums) - sizes * area, int(np.count_nonzero(sizes))
+    sums = sums_by_code(components, codes, sizes)
+    return sums - sizes * area, int(np.count_nonzero(sizes))
 
 
-def _t_test(gap: float, variance: float, df: int) -> float | Undetermined:
-    if variance <= 1e-24:
-        return Undetermined("nothing varies between clusters")
-    return min(1.0, 2.0 * t_sf(abs(gap) / math.sqrt(variance), df))
-
-
-def _interval(
-    middle: float,
-    variance: float,
-    critical: float,
-    alpha: float,
-    bounds: tuple[float, float],
-    method: str,
-) -> Interval | Undetermined:
-    if variance <= 1e-24:
-        return Undetermined("the scores separate the labels without any variation")
-    half = critical * math.sqrt(variance)
-    return Interval(
-        lower=max(bounds[0], middle - half),
-        upper=min(bounds[1], middle + half),
-        level=1.0 - alpha,
-        method=method,
-    )
-
-
-def _check_clustered(
+def check_clustered(
     scores: FloatArray, labels: IntArray, clusters: IntArray
 ) -> npt.NDArray[np.bool_]:
+    """Returns which units are positive.
+
+    Args:
+        scores: one score per unit, shape (n,).
+        labels: 0 or 1 per unit, shape (n,).
+        clusters: integer code of each unit's cluster, shape (n,).
+
+    Raises:
+        ValueError: They aren't lists of one length, or a label is neither 0 nor 1.
+    """
     if not scores.shape == labels.shape == clusters.shape or scores.ndim != 1:
         raise ValueError("scores, labels, clusters: expected three arrays of one equal length")
     if not np.all((labels == 0) | (labels == 1)):

@@ -21,9 +21,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from .distributions import normal_sf, t_sf
+from .distributions import normal_sf
 from .grouping import FloatArray, IntArray, exact_sum, group
 from .signflip import sign_flip
+from .student import t_p_value
 from .values import Undetermined
 
 __all__ = ("LEAST", "flip_rate", "order_effect", "time_drift")
@@ -84,7 +85,7 @@ def time_drift(differences: FloatArray, clusters: IntArray) -> tuple[float, floa
     if 1.0 - r * r <= _ROUNDING:
         return r, 0.0
     t = r * math.sqrt((count - 2) / (1.0 - r * r))
-    return r, min(1.0, 2.0 * t_sf(abs(t), count - 2))
+    return r, t_p_value(t, count - 2)
 
 
 def flip_rate(values: FloatArray) -> float | Undetermined:

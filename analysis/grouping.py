@@ -4,8 +4,8 @@ Job: reduce (value, cluster) arrays to one sum and one size per cluster. Leaves 
 the sums to `paired`, `intervals` and `resampling`.
 
 Rules:
-    - Each sum is the correctly rounded sum of its values (`math.fsum`, or integers, where float64
-      addition is exact), so any permutation of the units gives the same bits.
+    - Each sum is the correctly rounded sum of its values (`math.fsum`, or numbers on a grid where
+      float64 addition is exact), so any permutation of the units gives the same bits.
     - The order of the clusters in the result follows their codes and carries no meaning: whoever
       adds over clusters uses `math.fsum` again.
 """
@@ -27,6 +27,8 @@ __all__ = (
     "effective_clusters",
     "exact_sum",
     "group",
+    "on_grid",
+    "sums_by_code",
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -35,6 +37,10 @@ IntArray = npt.NDArray[np.int64]
 _EXACT_INTEGERS = 2.0**53
 # Squares of larger values would overflow.
 _LARGEST = 1e150
+_FEW = 256
+# Each part holds over 30 bits; numbers that differ more in size take the slow way.
+_PARTS_MAX = 4
+_BITS = 53
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +78,7 @@ def group(values: FloatArray, clusters: IntArray) -> Groups:
     sizes = np.bincount(codes, minlength=count).astype(np.float64)
     largest = float(np.max(np.abs(values)))
     exact = bool(np.all(values == np.rint(values))) and largest * values.size < _EXACT_INTEGERS
-    sums = _integer_sums(values, codes, count) if exact else _fsum_by_code(values, codes, sizes)
+    sums = _integer_sums(values, codes, count) if exact else sums_by_code(values, codes, sizes)
     total = exact_sum(sums) if exact else exact_sum(values)
     deviations = values - total / values.size
     return Groups(
@@ -88,7 +94,28 @@ def group(values: FloatArray, clusters: IntArray) -> Groups:
 
 def exact_sum(values: FloatArray) -> float:
     """Returns the correctly rounded sum, the same for any order of `values`."""
-    return math.fsum(values.tolist())
+    parts = _parts(values)
+    if parts is None:
+        return math.fsum(values.tolist())
+    return math.fsum(float(part.sum()) for part in parts)
+
+
+def on_grid(values: FloatArray, count: int) -> FloatArray:
+    """Rounds values to multiples of a power of two so that any sum of `count` of them is exact.
+
+    Whole numbers stay as they are while their sum stays below 2^53.
+
+    Args:
+        values: finite numbers, any shape.
+        count: how many are added at most, 1 or more.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest == 0.0:
+        return values + 0.0
+    # frexp gives numbers below 2^exponent, so the sum stays within 53 bits of the grid.
+    shift = _BITS - math.frexp(largest)[1] - math.frexp(count)[1]
+    return np.asarray(np.ldexp(np.rint(np.ldexp(values, shift)), -shift), dtype=np.float64)
 
 
 def cluster_sizes(clusters: IntArray) -> FloatArray:
@@ -121,11 +148,42 @@ def _integer_sums(values: FloatArray, codes: IntArray, count: int) -> FloatArray
     return np.bincount(codes, values, count).astype(np.float64)
 
 
-def _fsum_by_code(values: FloatArray, codes: IntArray, sizes: FloatArray) -> FloatArray:
+def sums_by_code(values: FloatArray, codes: IntArray, sizes: FloatArray) -> FloatArray:
+    """Returns the correctly rounded sum of the values of each code, shape (G,).
+
+    Args:
+        values: shape (n,).
+        codes: 0 to G - 1, shape (n,).
+        sizes: how many values each code has, shape (G,).
+    """
+    parts = _parts(values)
+    if parts is not None:
+        sums = [np.bincount(codes, part, sizes.size).tolist() for part in parts]
+        return np.array([math.fsum(each) for each in zip(*sums, strict=True)])
     ordered = values[np.argsort(codes, kind="stable")].tolist()
     ends = np.cumsum(sizes).astype(np.int64).tolist()
     starts = [0, *ends[:-1]]
     return np.array([math.fsum(ordered[a:b]) for a, b in zip(starts, ends, strict=True)])
+
+
+def _parts(values: FloatArray) -> list[FloatArray] | None:
+    """Returns arrays that add up to `values` and each have exact sums; None where fsum is better.
+
+    Sums of these arrays are exact in any order, so adding up the few sums exactly gives the same
+    bits as `math.fsum` of all values, which has to look at each of them in Python.
+    """
+    if values.ndim != 1 or values.size < _FEW:
+        return None
+    largest = float(np.max(np.abs(values)))
+    if not largest < _LARGEST:
+        return None
+    parts, rest = [], values
+    for _ in range(_PARTS_MAX):
+        parts.append(on_grid(rest, values.size))
+        rest = rest - parts[-1]
+        if not rest.any():
+            return parts
+    return None
 
 
 def check_cluster_lists(

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .distributions import t_sf, t_upper_quantile
 from .grouping import FloatArray, exact_sum
 from .proportions import bonett_price, newcombe_paired
 from .rates import (
@@ -28,6 +27,7 @@ from .rates import (
     wilson_lower,
     wilson_upper,
 )
+from .student import t_around, t_p_value
 from .tango import (
     ScoreTest,
     TangoAdjusted,
@@ -128,13 +128,12 @@ def t_mean(values: FloatArray, *, alpha: float = 0.05) -> MeanTest | Undetermine
     if variance <= (1e-12 * float(np.max(np.abs(values)))) ** 2:
         return Undetermined("all values are equal, so there is no variance")
     error, df = math.sqrt(variance / values.size), int(values.size) - 1
-    half = t_upper_quantile(alpha / 2.0, df) * error
     return MeanTest(
         mean=mean,
         standard_error=error,
         df=df,
-        interval=Interval(lower=mean - half, upper=mean + half, level=1.0 - alpha, method="t"),
-        p_value=min(1.0, 2.0 * t_sf(abs(mean) / error, df)),
+        interval=t_around(mean, error, df, alpha=alpha, method="t"),
+        p_value=t_p_value(mean / error, df),
     )
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .distributions import t_sf, t_upper_quantile
 from .grouping import FloatArray, Groups, IntArray, exact_sum, group
 from .mcnemar import mcnemar_asymptotic, mcnemar_exact, mcnemar_midp
 from .signflip import SignFlip, sign_flip
+from .student import t_around, t_p_value
 from .values import Interval, Undetermined
 
 __all__ = (
@@ -172,7 +172,7 @@ def t_test(mean: ClusteredMean, *, null: float = 0.0) -> float | Undetermined:
     """Returns the two-sided p of "the true mean is `null`" by CR2-t, or why there is none."""
     if mean.degenerate:
         return Undetermined("every cluster has the same mean, so there is no variance to test with")
-    return min(1.0, 2.0 * t_sf(abs(mean.estimate - null) / mean.standard_error, mean.df))
+    return t_p_value((mean.estimate - null) / mean.standard_error, mean.df)
 
 
 def t_interval(mean: ClusteredMean, *, alpha: float = 0.05) -> Interval | Undetermined:
@@ -181,13 +181,7 @@ def t_interval(mean: ClusteredMean, *, alpha: float = 0.05) -> Interval | Undete
         return Undetermined(
             "every cluster has the same mean, so there is no variance for an interval"
         )
-    half = t_upper_quantile(alpha / 2.0, mean.df) * mean.standard_error
-    return Interval(
-        lower=mean.estimate - half,
-        upper=mean.estimate + half,
-        level=1.0 - alpha,
-        method="cr2_t",
-    )
+    return t_around(mean.estimate, mean.standard_error, mean.df, alpha=alpha, method="cr2_t")
 
 
 def count_pairs(values: FloatArray, clusters: IntArray) -> PairCounts:

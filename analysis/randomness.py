@@ -86,9 +86,11 @@ def indices(
     raw = words(
         rows * blocks * _WORDS_A_BLOCK, seed=seed, stream=stream, start_block=first_row * blocks
     )
-    halves = raw.astype("<u8").view("<u4").reshape(rows, -1)[:, :columns]
-    scaled = halves.astype(np.uint64) * np.uint64(below)
-    return (scaled >> np.uint64(32)).astype(np.int64)
+    halves = raw.astype("<u8", copy=False).view("<u4").reshape(rows, -1)[:, :columns]
+    scaled = halves.astype(np.uint64)
+    scaled *= np.uint64(below)
+    scaled >>= np.uint64(32)
+    return scaled.view(np.int64)
 
 
 def uniforms(count: int, *, seed: int, stream: int, run: int) -> npt.NDArray[np.float64]:

@@ -1,13 +1,15 @@
 """Cluster bootstrap and jackknife, from sums per cluster.
 
 Job: resample whole clusters of a mean or ratio and read percentile, BCa and studentised limits;
-jackknife with t for a metric without a variance formula. Leaves the wild bootstrap to `wild`,
-the deciding interval to `deciding`.
+jackknife with t for a metric without a variance formula. Leaves the draws to `draws`, the area
+under the curve to `auc_bootstrap`, the wild bootstrap to `wild`, what decides to `deciding`.
 
 Rules:
     - Percentile and BCa limits describe; they are too narrow with few clusters and never decide.
     - Clusters are put in a canonical order before drawing, so the order of input and the names
-      of clusters don't matter; draws come from a Philox stream of their own.
+      of clusters don't matter.
+    - A resample is its exact totals of a few columns; a variance within it comes from totals of
+      squares about the estimate, and below 1e-12 of them there is none.
     - A resample without units or without variance is kept as an infinite value, never dropped:
       a limit that would fall on one is `Undetermined`.
     - The quantile is the (B + 1)p-th order statistic, linear between neighbours.
@@ -25,9 +27,10 @@ from typing import Final
 
 import numpy as np
 
-from .distributions import normal_cdf, normal_quantile, t_sf, t_upper_quantile
-from .grouping import FloatArray, check_cluster_lists, exact_sum
-from .randomness import STREAM_BOOTSTRAP, indices
+from .distributions import normal_cdf, normal_quantile
+from .draws import drawn_totals
+from .grouping import FloatArray, check_cluster_lists, exact_sum, on_grid
+from .student import t_around, t_p_value
 from .values import Interval, Undetermined
 
 __all__ = (
@@ -36,11 +39,14 @@ __all__ = (
     "Jackknife",
     "bca_levels",
     "cluster_bootstrap",
+    "cluster_percentiles",
     "jackknife_t",
     "percentile_limits",
+    "summarised",
 )
 
-_CHUNK_CELLS: Final = 2_000_000
+# A variance below this share of the squares that it is the difference of is rounding.
+_ZERO: Final = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,18 +117,95 @@ def cluster_bootstrap(
     sums, sizes = _check_bootstrap(cluster_sums, cluster_sizes, resamples)
     if sums.size < 2:
         return Undetermined("one cluster cannot be resampled")
+    order = np.lexsort((sums, sizes))
+    sums, sizes = on_grid(sums[order], sums.size), on_grid(sizes[order], sizes.size)
     estimate = exact_sum(sums) / exact_sum(sizes)
-    error = _cr1(sums[None, :], sizes[None, :])[0]
-    ratios, errors = _draw(sums, sizes, seed, resamples)
+    squares, scale = _square_columns(sums, sizes, estimate)
+    columns = np.column_stack([sums, sizes, squares])
+    totals = drawn_totals(columns, seed=seed, resamples=resamples)
+    ratios = _ratios(totals[:, 0], totals[:, 1])
+    gaps = np.where(ratios == estimate, 0.0, (ratios - estimate) / scale)
     with np.errstate(divide="ignore", invalid="ignore"):
-        pivots = np.where(ratios == estimate, 0.0, (ratios - estimate) / errors)
+        pivots = gaps / _cr1(totals[:, 1:], sums.size)
+    error = float(_cr1(columns.sum(axis=0)[None, 1:], sums.size)[0]) * scale
+    return summarised(
+        estimate,
+        error,
+        ratios,
+        np.where(gaps == 0.0, 0.0, pivots),
+        _leave_one_out(sums, sizes),
+        alpha=alpha,
+    )
+
+
+def cluster_percentiles(
+    cluster_sums: FloatArray,
+    cluster_sizes: FloatArray,
+    *,
+    seed: int,
+    resamples: int = 9999,
+    alpha: float = 0.05,
+) -> tuple[Interval | Undetermined, ...]:
+    """Computes percentile limits of several ratios sum / size from one set of draws.
+
+    Args:
+        cluster_sums: numerators, one row a metric, shape (M, G), in one order of clusters.
+        cluster_sizes: denominators likewise, >= 0, no row all 0.
+        seed: the design's seed.
+        resamples: draws, at least 999.
+        alpha: two-sided error.
+
+    Returns:
+        One interval a metric, for description: too narrow with few clusters.
+    """
+    rows = [
+        _check_bootstrap(sums, sizes, resamples)
+        for sums, sizes in zip(cluster_sums, cluster_sizes, strict=True)
+    ]
+    count = rows[0][0].size
+    if count < 2:
+        return (Undetermined("one cluster cannot be resampled"),) * len(rows)
+    columns = np.column_stack([on_grid(column, count) for row in rows for column in row])
+    columns = columns[np.lexsort(columns.T)]
+    totals = drawn_totals(columns, seed=seed, resamples=resamples).T
+    ratios = _ratios(totals[0::2], totals[1::2])
+    # Only the order statistics that a limit is read from have to be in their place.
+    needed = {
+        min(max(math.floor((resamples + 1) * level + 1e-9) + step, 0), resamples - 1)
+        for level in (alpha / 2.0, 1.0 - alpha / 2.0)
+        for step in (-1, 0)
+    }
+    ordered = np.partition(ratios, sorted(needed), axis=1)
+    return tuple(_percentile(row, alpha) for row in ordered)
+
+
+def summarised(
+    estimate: float,
+    error: float,
+    replicates: FloatArray,
+    pivots: FloatArray,
+    jackknife: FloatArray,
+    *,
+    alpha: float,
+) -> Bootstrap:
+    """Reads all limits of an estimate from what its resamples gave.
+
+    Args:
+        estimate: value in the data.
+        error: its standard error, as the pivots have it; 0 or less where nothing varies.
+        replicates: value of each resample, infinite where there is none, shape (B,).
+        pivots: (value - estimate) / its own standard error, shape (B,).
+        jackknife: value without each cluster, shape (G,).
+        alpha: two-sided error.
+    """
+    ordered = np.sort(replicates)
     return Bootstrap(
         estimate=estimate,
-        standard_error=_spread(ratios),
-        percentile=_percentile(ratios, alpha),
-        bca=_bca(estimate, ratios, _leave_one_out(sums, sizes), alpha),
-        studentised=_studentised(estimate, float(error), pivots, alpha),
-        resamples=resamples,
+        standard_error=_spread(ordered),
+        percentile=_percentile(ordered, alpha),
+        bca=_bca(estimate, ordered, jackknife, alpha),
+        studentised=_studentised(estimate, error, np.sort(pivots), alpha),
+        resamples=int(replicates.size),
     )
 
 
@@ -130,7 +213,12 @@ def percentile_limits(
     replicates: FloatArray, lower_level: float, upper_level: float
 ) -> tuple[float, float] | Undetermined:
     """Returns two quantiles of replicates, shape (B,), by (B + 1)p order statistics."""
-    ordered = np.sort(np.asarray(replicates, dtype=np.float64))
+    return _limits(np.sort(np.asarray(replicates, dtype=np.float64)), lower_level, upper_level)
+
+
+def _limits(
+    ordered: FloatArray, lower_level: float, upper_level: float
+) -> tuple[float, float] | Undetermined:
     if ordered.size == 0:
         return Undetermined("there is no replicate")
     limits = [_order_statistic(ordered, level) for level in (lower_level, upper_level)]
@@ -186,43 +274,43 @@ def jackknife_t(
     error = math.sqrt((count - 1) / count * exact_sum(deviations * deviations))
     if error <= 1e-12 * float(np.max(np.abs(values))):
         return Undetermined("leaving out any cluster gives the same number")
-    half = t_upper_quantile(alpha / 2.0, count - 1) * error
     return Jackknife(
         standard_error=error,
         df=count - 1,
-        interval=Interval(
-            lower=estimate - half, upper=estimate + half, level=1.0 - alpha, method="jackknife_t"
-        ),
-        p_value=min(1.0, 2.0 * t_sf(abs(estimate - null) / error, count - 1)),
+        interval=t_around(estimate, error, count - 1, alpha=alpha, method="jackknife_t"),
+        p_value=t_p_value((estimate - null) / error, count - 1),
     )
 
 
-def _draw(
-    sums: FloatArray, sizes: FloatArray, seed: int, resamples: int
-) -> tuple[FloatArray, FloatArray]:
-    order = np.lexsort((sums, sizes))
-    sums, sizes = sums[order], sizes[order]
-    step = max(1, _CHUNK_CELLS // sums.size)
-    ratios, errors = np.empty(resamples), np.empty(resamples)
-    for first in range(0, resamples, step):
-        rows = min(step, resamples - first)
-        places = indices(
-            rows, sums.size, sums.size, seed=seed, stream=STREAM_BOOTSTRAP, first_row=first
-        )
-        drawn, weights = sums[places], sizes[places]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = drawn.sum(axis=1) / weights.sum(axis=1)
-        ratios[first : first + rows] = np.where(np.isnan(ratio), np.inf, ratio)
-        errors[first : first + rows] = _cr1(drawn, weights)
-    return ratios, errors
-
-
-def _cr1(sums: FloatArray, sizes: FloatArray) -> FloatArray:
-    count, n = sums.shape[1], sizes.sum(axis=1)
+def _ratios(sums: FloatArray, sizes: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        residuals = sums - sizes * (sums.sum(axis=1) / n)[:, None]
-        squares = np.sum(residuals * residuals, axis=1)
-        return np.asarray(np.sqrt(squares * count / (count - 1)) / n, dtype=np.float64)
+        ratios = sums / sizes
+    return np.where(np.isnan(ratios), np.inf, ratios)
+
+
+def _square_columns(
+    sums: FloatArray, sizes: FloatArray, estimate: float
+) -> tuple[FloatArray, float]:
+    """Returns each cluster's residual, and its square, product and square with the size.
+
+    Residuals are divided by a power of two near the largest, so that squares can't overflow.
+    """
+    residuals = sums - sizes * estimate
+    scale = 2.0 ** math.frexp(float(np.max(np.abs(residuals))))[1]
+    residuals = residuals / scale
+    columns = (residuals, residuals * residuals, residuals * sizes, sizes * sizes)
+    return np.column_stack([on_grid(column, sums.size) for column in columns]), scale
+
+
+def _cr1(totals: FloatArray, count: int) -> FloatArray:
+    """Returns the CR1 error of each resample from totals of sizes and of `_square_columns`."""
+    sizes, residuals, squares, products, squared_sizes = totals.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = residuals / sizes
+        about = squares - 2.0 * mean * products + mean * mean * squared_sizes
+        flat = about <= _ZERO * (squares + mean * mean * squared_sizes)
+        about = np.where(flat, 0.0, about)
+        return np.asarray(np.sqrt(about * count / (count - 1)) / sizes, dtype=np.float64)
 
 
 def _leave_one_out(sums: FloatArray, sizes: FloatArray) -> FloatArray:
@@ -233,32 +321,34 @@ def _leave_one_out(sums: FloatArray, sizes: FloatArray) -> FloatArray:
 def _spread(ratios: FloatArray) -> float | Undetermined:
     if not np.all(np.isfinite(ratios)):
         return Undetermined("some resamples hold no unit")
-    return float(np.std(ratios, ddof=1))
+    deviations = ratios - exact_sum(ratios) / ratios.size
+    return math.sqrt(exact_sum(deviations * deviations) / (ratios.size - 1))
 
 
-def _percentile(ratios: FloatArray, alpha: float) -> Interval | Undetermined:
-    limits = percentile_limits(ratios, alpha / 2.0, 1.0 - alpha / 2.0)
+def _percentile(ordered: FloatArray, alpha: float) -> Interval | Undetermined:
+    limits = _limits(ordered, alpha / 2.0, 1.0 - alpha / 2.0)
     return _as_interval(limits, alpha, "cluster_percentile")
 
 
 def _bca(
-    estimate: float, ratios: FloatArray, jackknife: FloatArray, alpha: float
+    estimate: float, ordered: FloatArray, jackknife: FloatArray, alpha: float
 ) -> Interval | Undetermined:
-    if not np.all(np.isfinite(ratios)):
+    if not np.all(np.isfinite(ordered)):
         return Undetermined("some resamples hold no unit")
-    levels = bca_levels(estimate, ratios, jackknife, alpha=alpha)
+    levels = bca_levels(estimate, ordered, jackknife, alpha=alpha)
     if isinstance(levels, Undetermined):
         return levels
-    limits = percentile_limits(ratios, levels.level_lower, levels.level_upper)
+    limits = _limits(ordered, levels.level_lower, levels.level_upper)
     return _as_interval(limits, alpha, "cluster_bca")
 
 
 def _studentised(
-    estimate: float, error: float, pivots: FloatArray, alpha: float
+    estimate: float, error: float, ordered: FloatArray, alpha: float
 ) -> Interval | Undetermined:
-    if error <= 1e-12 * abs(estimate) or not np.all(~np.isnan(pivots)):
+    # NaN, which a resample without units gives, is sorted to the end.
+    if error <= 1e-12 * abs(estimate) or math.isnan(ordered[-1]):
         return Undetermined("every cluster has the same mean, so nothing varies")
-    limits = percentile_limits(pivots, alpha / 2.0, 1.0 - alpha / 2.0)
+    limits = _limits(ordered, alpha / 2.0, 1.0 - alpha / 2.0)
     if isinstance(limits, Undetermined):
         return Undetermined("too many resamples have no variance")
     low, high = estimate - limits[1] * error, estimate - limits[0] * error

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .distributions import normal_sf, normal_upper_quantile, t_sf, t_upper_quantile
+from .distributions import normal_sf, normal_upper_quantile, t_upper_quantile
 from .grouping import FloatArray, IntArray, cluster_sizes, exact_sum
 from .paired import ClusteredMean, clustered_mean
+from .student import t_p_value
 from .values import Interval, Undetermined
 
 __all__ = (
@@ -173,7 +174,7 @@ def adjusted_p(pairs: ClusteredPairs, *, null: float) -> float:
     """Computes `tango_cluster_adjusted_p` from pairs that are summed up already."""
     mean, deff = pairs.mean, pairs.deff
     z = tango_statistic(pairs.n10 / deff, pairs.n01 / deff, mean.n / deff, null)
-    return min(1.0, 2.0 * t_sf(abs(z), mean.df))
+    return t_p_value(z, mean.df)
 
 
 def tango_limits(n10: float, n01: float, n: float, critical: float) -> tuple[float, float]:

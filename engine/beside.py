@@ -34,7 +34,7 @@ from .endings import Ending
 from .estimates import BY_LABEL
 from .finals import Final
 from .frames import Frame, Pairs
-from .resampled import bootstrap_beside, wild_beside
+from .resampled import auc_bootstrap_beside, bootstrap_beside, wild_beside
 from .wording import cluster_noun, plural, unit_noun
 
 __all__ = ("Json", "tests_beside", "warnings_of")
@@ -55,6 +55,10 @@ def tests_beside(frame: Frame, final: Final) -> Json:
     also = frame.protocol.analysis.also
     if "mcnemar" in also and final.endpoint.type == "binary":
         tests["mcnemar"] = _mcnemar(frame.protocol, final)
+    if "bootstrap" in also and final.endpoint.type == "auc" and final.pairs.units.size:
+        tests["bootstrap"] = _beside(
+            lambda: auc_bootstrap_beside(frame.protocol, final.pairs, _alpha(final))
+        )
     if not _has_differences(final):
         return tests
     if "sign_flip" in also:
@@ -83,8 +87,12 @@ def _beside(test: Callable[[], Json]) -> Json:
 
 
 def _bootstrap(protocol: Protocol, final: Final) -> Json:
-    nominal_p = final.nominal_p if final.nominal_p >= NOMINAL_P_MIN else _ANY_P
-    return bootstrap_beside(protocol, final.pairs, _differences(final.pairs), nominal_p)
+    return bootstrap_beside(protocol, final.pairs, _differences(final.pairs), _alpha(final))
+
+
+def _alpha(final: Final) -> float:
+    """Returns the two-sided error of what is shown beside: that of the deciding interval."""
+    return final.nominal_p if final.nominal_p >= NOMINAL_P_MIN else _ANY_P
 
 
 def warnings_of(frame: Frame, ending: Ending, final: Final) -> list[str]:
@@ -144,8 +152,7 @@ def _other_estimand(protocol: Protocol, pairs: Pairs) -> ClusteredMean | Undeter
 def _mean_test(mean: ClusteredMean | Undetermined, final: Final) -> Json:
     if isinstance(mean, Undetermined):
         return {"p_value": None, "estimate": None, "lower": None, "upper": None}
-    nominal_p = final.nominal_p if final.nominal_p >= NOMINAL_P_MIN else _ANY_P
-    interval, p_value = t_interval(mean, alpha=nominal_p), t_test(mean)
+    interval, p_value = t_interval(mean, alpha=_alpha(final)), t_test(mean)
     limits = None if isinstance(interval, Undetermined) else interval
     return {
         "p_value": None if isinstance(p_value, Undetermined) else p_value,

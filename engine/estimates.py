@@ -286,8 +286,10 @@ def _middle(means: Sequence[float | None], scale: ScaleName) -> float | None:
 
 def _family(endpoint: Endpoint, completion: Completion) -> Family:
     # A declared number may stand for a lost outcome, and then a difference is no longer -1, 0, 1.
-    values = set(completion.differences.tolist())
-    return "binary" if endpoint.type == "binary" and values <= {-1.0, 0.0, 1.0} else "mean"
+    if endpoint.type != "binary":
+        return "mean"
+    values = completion.differences
+    return "binary" if bool(((values == 0.0) | (abs(values) == 1.0)).all()) else "mean"
 
 
 def _hull(counted: Numbers, found: Sequence[Deciding], null: float) -> Numbers:

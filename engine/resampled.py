@@ -1,6 +1,6 @@
 """Resampling that is shown beside the deciding test: cluster bootstrap, wild bootstrap-t. Pure.
 
-Leaves the draws to `analysis/resampling.py` and `analysis/wild.py`.
+Leaves the draws to `analysis/resampling.py`, `analysis/auc_bootstrap.py` and `analysis/wild.py`.
 
 Rules:
 - Whole clusters are resampled, by the registered estimand; draws come from the registered seed.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from fairtrial.analysis.auc_bootstrap import auc_bootstrap
 from fairtrial.analysis.grouping import FloatArray, group
 from fairtrial.analysis.resampling import Bootstrap, cluster_bootstrap
 from fairtrial.analysis.values import Interval, Undetermined
@@ -21,7 +22,7 @@ from fairtrial.ledger.protocol import Protocol
 
 from .frames import Pairs
 
-__all__ = ("bootstrap_beside", "wild_beside")
+__all__ = ("auc_bootstrap_beside", "bootstrap_beside", "wild_beside")
 
 Json: TypeAlias = dict[str, object]
 
@@ -38,6 +39,31 @@ def bootstrap_beside(
         resamples=protocol.analysis.resamples,
         alpha=alpha,
     )
+    return _shown(found)
+
+
+def auc_bootstrap_beside(protocol: Protocol, pairs: Pairs, alpha: float) -> Json:
+    """Returns three bootstrap intervals of the difference of two areas under the curve.
+
+    Lost outcomes that are completed in two ways have none: the intervals are of one set of scores.
+    """
+    assert pairs.labels is not None
+    first, *others = pairs.completions
+    if others:
+        return _shown(Undetermined("lost outcomes were filled in both ways"))
+    found = auc_bootstrap(
+        first.control,
+        first.treatment,
+        pairs.labels,
+        pairs.clusters,
+        seed=protocol.design.seed,
+        resamples=protocol.analysis.resamples,
+        alpha=alpha,
+    )
+    return _shown(found)
+
+
+def _shown(found: Bootstrap | Undetermined) -> Json:
     if isinstance(found, Undetermined):
         return {"estimate": None, "lower": None, "upper": None, "undetermined": found.reason}
     return {

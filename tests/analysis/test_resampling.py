@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]  # scipy ships no types
 
-from fairtrial.analysis.grouping import FloatArray
+from fairtrial.analysis.draws import drawn_counts, drawn_totals
+from fairtrial.analysis.grouping import FloatArray, on_grid
 from fairtrial.analysis.paired import ClusteredMean, clustered_mean
 from fairtrial.analysis.resampling import (
     BcaLevels,
@@ -18,6 +19,7 @@ from fairtrial.analysis.resampling import (
     Jackknife,
     bca_levels,
     cluster_bootstrap,
+    cluster_percentiles,
     jackknife_t,
     percentile_limits,
 )
@@ -223,3 +225,40 @@ def test_bad_arguments_are_value_errors(call: object) -> None:
     assert callable(call)
     with pytest.raises(ValueError, match="expected"):
         call()
+
+
+def test_metrics_from_one_set_of_draws_have_the_limits_of_each_alone() -> None:
+    """Eight metrics give what one does, whichever stand beside it, in any order of clusters."""
+    rng = np.random.default_rng(4)
+    sums = rng.integers(-6, 7, (8, 15)).astype(np.float64)
+    sizes = np.tile(rng.integers(1, 9, 15).astype(np.float64), (8, 1))
+    found = cluster_percentiles(sums, sizes, seed=3, resamples=2_000)
+    order = np.argsort(rng.random(15))
+    assert found == cluster_percentiles(sums[:, order], sizes[:, order], seed=3, resamples=2_000)
+    for row, denominators, interval in zip(sums, sizes, found, strict=True):
+        alone = cluster_bootstrap(row, denominators, seed=3, resamples=2_000)
+        assert isinstance(alone, Bootstrap)
+        limits, expected = _interval(interval), _interval(alone.percentile)
+        # The draws are the same; which cluster is the first depends on all metrics together.
+        assert limits.lower == pytest.approx(expected.lower, abs=0.15)
+        assert limits.upper == pytest.approx(expected.upper, abs=0.15)
+    single = cluster_percentiles(sums[:1], sizes[:1], seed=3, resamples=2_000)
+    assert single[0] == _percentile_of(sums[0], sizes[0])
+
+
+def _percentile_of(sums: FloatArray, sizes: FloatArray) -> Interval | Undetermined:
+    found = cluster_bootstrap(sums, sizes, seed=3, resamples=2_000)
+    assert isinstance(found, Bootstrap)
+    return found.percentile
+
+
+def test_totals_are_exact_whatever_adds_them() -> None:
+    """Any total of a resample is the correctly rounded one of its columns on the grid."""
+    values = np.random.default_rng(8).normal(size=(200, 3)) * [1.0, 1e-200, 1e140]
+    columns = np.column_stack([on_grid(column, 200) for column in values.T])
+    assert np.allclose(columns, values, rtol=1e-9, atol=0.0)
+    totals = drawn_totals(columns, seed=1, resamples=999)
+    for first, counts in drawn_counts(200, seed=1, resamples=999):
+        for row, times in enumerate(counts[:3].astype(int)):
+            drawn = np.repeat(columns, times, axis=0)
+            assert [math.fsum(column) for column in drawn.T] == totals[first + row].tolist()

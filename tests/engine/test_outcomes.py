@@ -7,6 +7,7 @@ import sys
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairtrial.engine.outcomes import (
@@ -241,6 +242,28 @@ def test_digest_is_over_the_documented_lines() -> None:
     whole = first[:-2] + b',null,{"output":4},8]\n' + second[:-2] + b",5,{},null]\n"
     everything = Measures(cost=True, tokens=True, duration=True)
     assert sha256(whole).hexdigest() == data_digest(outcomes, last=2, measures=everything)
+
+
+@pytest.mark.parametrize("names", [(), ("passed",), ("passed", "a b", "é", "zz")])
+@pytest.mark.parametrize("holes", [False, True])
+def test_digest_of_whole_columns_is_that_of_single_lines(
+    names: tuple[str, ...], *, holes: bool
+) -> None:
+    """Many slots at once, unsettled ones and missing scores among them, give the same lines."""
+    source, lines, decisions = random.Random(4), [], []
+    for position in range(1, 10_001):
+        if holes and position % 7 == 0:
+            continue
+        scores = {name: source.choice([0.0, 1.0, 1e-7, 0.1 + 0.2]) for name in names}
+        if holes and position % 11 == 0:
+            scores = dict(list(scores.items())[1:])
+        decisions.append(decided(position, scores=dict(scores)))
+        lines.append([position, "ok", dict(sorted(scores.items())), None, None])
+    expected = sha256()
+    for line in lines:
+        expected.update(msgspec.json.encode(line) + b"\n")
+    found = data_digest(collect_decisions(decisions, 10_000), last=10_000, measures=Measures())
+    assert expected.hexdigest() == found
 
 
 def test_digest_is_the_same_for_any_order() -> None:

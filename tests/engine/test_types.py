@@ -6,15 +6,19 @@ import random
 from itertools import combinations
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from fairtrial.analysis.auc import ClusteredAuc, auc_clustered_difference
+from fairtrial.engine.conclude import conclude, detail
 from fairtrial.engine.endings import endings
 from fairtrial.engine.evaluate import evaluate_look, frame_of
 from fairtrial.engine.finals import finals
 from fairtrial.ledger.errors import ProtocolError
-from fairtrial.ledger.events import LookEndpoint
+from fairtrial.ledger.events import Head, LookEndpoint
+
+HEAD = Head(size=1, root="0" * 64)
 
 UNITS = "{file: units.csv, id: unit, cluster: cluster, label: label, twin: twin}"
 EXCLUDE = (
@@ -58,7 +62,8 @@ def scored(bridge: Any, kind: str, **options: Any) -> Any:
         return {"status": "ok", "scores": {"score": score(unit, options.get(arm, arm))}}
 
     sections = {"units": UNITS, "missing": EXCLUDE, "endpoints": endpoint_text(kind, "score")}
-    return bridge.trial(labelled(), answers, **sections)
+    more = {name: text for name, text in options.items() if name not in "AB"}
+    return bridge.trial(labelled(), answers, **sections, **more)
 
 
 def look(trial: Any) -> LookEndpoint:
@@ -85,6 +90,22 @@ def test_auc_is_obuchowskis_of_the_pairs(bridge: Any) -> None:
     assert (expected.interval.lower, expected.interval.upper) == pytest.approx(  # type: ignore[union-attr]
         (found.lower, found.upper)
     )
+
+
+def test_auc_has_a_bootstrap_beside_it(bridge: Any) -> None:
+    """Where it is registered, the limits of resampled clusters stand beside Obuchowski's."""
+    analysis = "{estimand: unit_weighted, also: [bootstrap], resamples: 1999}"
+    trial = scored(bridge, "auc", analysis=analysis).run()
+    body = conclude(trial.context)
+    data = detail(trial.context, body, experiment="t", basis=HEAD, spend_nanousd={})
+    shown = msgspec.json.decode(data)["comparisons"][0]["endpoints"][0]["tests"]
+    found, numbers = shown["bootstrap"], body.comparisons[0].endpoints[0]
+    assert numbers.difference == pytest.approx(found["estimate"], abs=1e-12)
+    assert (numbers.lower, numbers.upper) == pytest.approx(
+        (found["lower"], found["upper"]), abs=0.05
+    )
+    assert {"percentile", "bca"} == set(found["description_only"])
+    assert "obuchowski_t" in shown
 
 
 @pytest.mark.parametrize("kind", ["auc", "within_twin_auc"])

@@ -1,0 +1,142 @@
+"""The deciding numbers: interval, boundary, studentised resamples, and a whole result.
+
+Each line says the time here and what share of its goal that is; the goals are seconds on one
+machine of two shared cores, so only shares near or above 1 mean anything elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+
+from benchmarks.measuring import is_quick, rounds
+from fairtrial.analysis import crossing
+from fairtrial.analysis.deciding import deciding_interval
+from fairtrial.analysis.resampling import cluster_bootstrap
+from fairtrial.analysis.sequential import spending_boundary
+from fairtrial.engine.conclude import conclude, detail
+from fairtrial.engine.evaluate import AnalysisContext, evaluate_look
+from fairtrial.engine.look_table import look_table
+from fairtrial.engine.outcomes import collect_decisions
+from fairtrial.engine.plan import build_plan
+from fairtrial.engine.protocol_file import parse_protocol
+from fairtrial.engine.units import parse_units
+from fairtrial.ledger.events import Decision, Head
+
+HEAD = Head(size=1, root="0" * 64)
+BINARY, BOUNDED = 5, 3
+PROTOCOL = """
+protocol: 1
+id: large
+about: {hypothesis: B is better.}
+units: {file: units.csv, id: unit, cluster: cluster}
+design: {pairing: paired, seed: 7}
+arms:
+  A: {driver: {kind: recorded, file: o.csv, where: {arm: a}, columns: {unit: u, COLUMNS}}}
+  B: {driver: {kind: recorded, file: o.csv, where: {arm: b}, columns: {unit: u, COLUMNS}}}
+control: A
+endpoints: [ENDPOINTS]
+missing: {rules: {failed: failure, timeout: failure, limit: failure, error: exclude_pair,
+  ungraded: exclude_pair, replay_miss: exclude_pair, invalidated: exclude_pair}, limit: 0.02}
+analysis: {estimand: unit_weighted, resamples: 9999, also: [sign_flip, cluster_weighted]}
+looks: {at: [0.25, 0.5, 0.75, 1.0], icc: 0.05}
+decision: {rule: superiority}
+power: {effect: none, accept: {not_assessed: a benchmark}}
+budget: {usd: 0}
+"""
+
+
+def tell(what: str, seconds: float, goal: float) -> None:
+    """Prints a time and its share of the goal."""
+    sys.stdout.write(f"{what:<62} {1e3 * seconds:9.1f} ms  {seconds / goal:6.2f} of its goal\n")
+
+
+def small_parts(count: int) -> None:
+    """Times the interval, boundaries and the studentised bootstrap."""
+    source = np.random.Generator(np.random.Philox(7))
+    differences = source.integers(-1, 2, 10_000).astype(float)
+    codes = source.integers(0, 200, 10_000)
+    five, ten = ([(k + 1) / n for k in range(n)] for n in (5, 10))
+    sums, sizes = source.normal(size=30), source.integers(5, 60, 30).astype(float)
+    interval, shorter, longer, resampled = rounds(
+        lambda: deciding_interval(
+            differences, codes, family="binary", estimand="unit_weighted", nominal_p=0.05,
+            singletons=False,
+        ),
+        lambda: spending_boundary(five, alpha=0.05),
+        lambda: spending_boundary(ten, alpha=0.05),
+        lambda: cluster_bootstrap(sums, sizes, seed=1, resamples=9_999),
+        count=count,
+    )  # fmt: skip
+    tell("CR2-t and cluster-adjusted Tango, 10,000 units", interval, 0.005)
+    tell("a boundary of 5 looks", shorter, 0.020)
+    tell("S4 a boundary of 10 looks", longer, 0.050)
+    coarse = spending_boundary(ten, alpha=0.05).critical_values
+    with patch.object(crossing, "_PANEL_SD", crossing._PANEL_SD / 3.0):
+        fine = spending_boundary(ten, alpha=0.05).critical_values
+    gap = max(abs(a - b) for a, b in zip(coarse, fine, strict=True))
+    sys.stdout.write(f"   largest difference to panels a third as wide: {gap:.1e} (goal 1e-5)\n")
+    tell("9,999 studentised resamples of 30 clusters", resampled, 0.5)
+
+
+def context(units: int, clusters: int, also: str) -> AnalysisContext:
+    """Returns a frozen trial of eight endpoints with all its outcomes."""
+    names = [f"s{k}" for k in range(BINARY + BOUNDED)]
+    endpoints = ", ".join(
+        f"{{name: {name}, role: {'primary' if k < 2 else 'secondary'}, better: higher, "
+        f"value: scores.{name}, type: {'binary' if k < BINARY else 'bounded, bounds: [0, 1]'}}}"
+        for k, name in enumerate(names)
+    )
+    columns = ", ".join(f"scores.{name}: {name}" for name in names)
+    text = PROTOCOL.replace("ENDPOINTS", endpoints).replace("COLUMNS", columns)
+    text = text.replace("rule: superiority", "rule: superiority, primaries: all")
+    text = text.replace("also: [", f"also: [{also}")
+    protocol = parse_protocol(text.encode(), name="p.yaml", media="yaml")
+    rows = [f"u{k:06},c{k % clusters:04}" for k in range(units)]
+    table = ("unit,cluster\n" + "\n".join(rows) + "\n").encode()
+    known = parse_units(table, protocol.units, name="units.csv", seed=7)
+    plan = build_plan(known.ids, known.clusters, {"A": 1, "B": 1}, seed=7)
+    source = np.random.Generator(np.random.Philox(9))
+    values = source.random((plan.slot_count, len(names)))
+    values[:, :BINARY] = values[:, :BINARY] < 0.5
+    decisions = [
+        Decision(
+            experiment="large", position=slot.position, arm=slot.arm, unit=slot.unit, session=1,
+            attempt=0, replicate=1, status="ok", origin="recorded",
+            scores=dict(zip(names, row, strict=True)),
+        )
+        for slot, row in zip(plan.slots(), values.tolist(), strict=True)
+    ]  # fmt: skip
+    return AnalysisContext(
+        protocol=protocol, plan=plan, units=known, looks=look_table(protocol, plan, known),
+        taken=(), outcomes=collect_decisions(decisions, plan.slot_count),
+        origins=dict.fromkeys(protocol.arms, "recorded"), may_analyse=True,
+    )  # fmt: skip
+
+
+def whole_result(trial: AnalysisContext) -> bytes:
+    """Takes all looks and concludes, from columns of outcomes to the bytes of the long result."""
+    for number in range(1, len(trial.looks) + 1):
+        look = evaluate_look(trial, number).event("large", number, HEAD)
+        trial = replace(trial, taken=(*trial.taken, look))
+    trial = replace(trial, stopped_by="last_look")
+    body = conclude(trial)
+    return detail(trial, body, experiment="large", basis=HEAD, spend_nanousd={})
+
+
+def main() -> None:
+    """Prints times and shares."""
+    count = 3 if is_quick() else 7
+    small_parts(count)
+    for also in ("", "bootstrap, "):
+        trial = context(100_000, 1_000, also)
+        (seconds,) = rounds(lambda t=trial: whole_result(t), count=3)
+        name = "a whole result: 100,000 units, 1,000 clusters, 4 looks, 8 endpoints"
+        tell(name + (", bootstrap of each" if also else ""), seconds, 2.0)
+
+
+if __name__ == "__main__":
+    main()
