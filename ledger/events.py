@@ -19,7 +19,9 @@ import msgspec
 from msgspec import Meta
 
 __all__ = (
+    "ARM_PATTERN",
     "EVENT_KINDS",
+    "EXPERIMENT_PATTERN",
     "Adopt",
     "Amend",
     "Anchor",
@@ -66,13 +68,15 @@ __all__ = (
     "event_kind",
 )
 
+EXPERIMENT_PATTERN = r"^([a-z0-9][a-z0-9._-]{0,63})?$"
+ARM_PATTERN = "^[A-Za-z0-9_-]{1,32}$"
 _INT_MAX = 2**53 - 1
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=_INT_MAX)]
 Integer: TypeAlias = Annotated[int, Meta(ge=-_INT_MAX, le=_INT_MAX)]
 Hex: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 LedgerId: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
-Experiment: TypeAlias = Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9._-]{0,63})?$")]
-Arm: TypeAlias = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,32}$")]
+Experiment: TypeAlias = Annotated[str, Meta(pattern=EXPERIMENT_PATTERN)]
+Arm: TypeAlias = Annotated[str, Meta(pattern=ARM_PATTERN)]
 Code: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,63}$")]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
 Text: TypeAlias = Annotated[str, Meta(max_length=2000)]
@@ -584,9 +588,16 @@ EVENT_KINDS: dict[str, type[Event]] = {
     str(kind.__struct_config__.tag): kind for kind in Event.__args__
 }
 
-_KIND_OF: dict[type[Event], str] = {
-    cls: kind.partition("/")[0] for kind, cls in EVENT_KINDS.items()
-}
+
+class _Kinds(dict[type[Event], str]):
+    """The kind of each class without its version; a class derived from one has that one's kind."""
+
+    def __missing__(self, cls: type[Event]) -> str:
+        kind = self[cls] = str(cls.__struct_config__.tag).partition("/")[0]
+        return kind
+
+
+_KIND_OF = _Kinds()
 
 
 def event_kind(event: Event) -> str:

@@ -62,10 +62,28 @@ def apply(state: State, entry: Entry, event: Event, *, plan_of: PlanReader) -> S
         BudgetExceededError: The ceiling leaves no room for the attempt.
     """
     kind = event_kind(event)
-    _check_slot(state, kind, event)
+    if not _is_next(state, kind, event):
+        _check_slot(state, kind, event)
     _HANDLERS[kind](state, entry, event, plan_of)
     state.size = entry.seq + 1
     return state
+
+
+def _is_next(state: State, kind: str, event: Event) -> bool:
+    """Returns whether an event of a run is plainly the next of its slot, so that no check is due.
+
+    Nearly every entry is; False means that `_check_slot` has to look, not that it will refuse.
+    """
+    known, position = state.experiments.get(event.experiment), event.position
+    slots = known.slots if known is not None else None
+    if slots is None or state.closed or not 0 < position < len(slots.status):
+        return False
+    if kind == "decision":
+        return event.number == 0 and not slots.status[position]
+    if kind == "attempt":
+        return event.number == slots.attempts[position] + 1
+    is_newest = event.number == slots.attempts[position]
+    return kind == "attempt_end" and is_newest and slots.is_open[position] == 1
 
 
 def _check_slot(state: State, kind: str, event: Event) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -33,6 +34,9 @@ from .port import StoreFinding, Tail, Torn
 from .slot_index import Slot, check_batch
 
 __all__ = ("JsonlStore", "JsonlWriter")
+
+
+_CONTENT = itemgetter(1)
 
 
 class _Handles(NamedTuple):
@@ -168,8 +172,7 @@ class JsonlStore:
             return
         seq, begin = self._slots.nearest(start)
         with self._opened(BUFFER_BYTES) as file:
-            for _, line in islice(lines(file, begin, offset), start - seq, stop - seq):
-                yield line
+            yield from map(_CONTENT, islice(lines(file, begin, offset), start - seq, stop - seq))
 
     @contextmanager
     def _opened(self, buffer_bytes: int = -1) -> Generator[BinaryIO]:

@@ -43,6 +43,7 @@ _SLOT = re.compile(
 _HEADER_BYTES_MIN = 200
 BUFFER_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 20
+(_NEWLINE,) = b"\n"
 
 
 class End(NamedTuple):
@@ -90,15 +91,14 @@ def lines(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
     file.seek(start)
     offset = start
     while offset < stop:
-        line = file.readline(ENTRY_BYTES_MAX + 2)
+        line = rest = file.readline(ENTRY_BYTES_MAX + 2)
         length = len(line)
-        rest = line
-        while rest and not rest.endswith(b"\n"):
+        while rest and rest[-1] != _NEWLINE:
             rest = file.readline(_CHUNK_BYTES)
             length += len(rest)
         if not rest:
             return
-        yield offset, line.removesuffix(b"\n")[: ENTRY_BYTES_MAX + 1]
+        yield offset, line[: min(length, ENTRY_BYTES_MAX + 2) - 1]
         offset += length
 
 
@@ -147,7 +147,7 @@ class SlotOffsets:
         for offset, line in lines(file, self._seen, end.offset):
             match = _SLOT.search(line, _HEADER_BYTES_MIN)
             try:
-                key = match.groups() if match else _key(parse_slot(parse_entry(line).event))
+                key = b"/".join(match.groups()) if match else _key(_slot_of(line))
                 self.ledger = self.ledger or parse_entry(line).ledger
             except IntegrityError as error:
                 error.where = f"entry {len(self._by_seq)}"
@@ -204,19 +204,18 @@ def search(file: BinaryIO, stop: int, slot: Slot) -> bytes | None:
     return None
 
 
-def _key(slot: Slot) -> tuple[bytes, ...]:
+def _slot_of(line: bytes) -> Slot:
+    return parse_slot(parse_entry(line).event)
+
+
+def _key(slot: Slot) -> bytes:
     """Returns a slot as the groups of `_SLOT`."""
-    return (
-        slot.kind.encode(),
-        slot.experiment.encode(),
-        b"%d" % slot.position,
-        b"%d" % slot.number,
-    )
+    return f"{slot.kind}/{slot.experiment}/{slot.position}/{slot.number}".encode()
 
 
 def _fills(line: bytes, slot: Slot) -> bool:
     try:
-        return parse_slot(parse_entry(line).event) == slot
+        return _slot_of(line) == slot
     except IntegrityError:
         return False
 

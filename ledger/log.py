@@ -14,12 +14,12 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from .canonical import decode_event, encode_event, event_id
+from .canonical import encode_event, event_id
+from .clock import utc_now
 from .entry import Entry, build_entry, check_actor, check_entry, parse_entry
 from .errors import (
     ConflictError,
@@ -33,6 +33,7 @@ from .errors import (
 )
 from .events import Event, Head, Open, event_kind
 from .fold import apply
+from .following import Follower, decode_to_fold
 from .merkle import CompactRange, leaf_hash, root_of
 from .pointers import basis_of, check_pointers, reference_of
 from .port import LogStore, StoreFinding, StoreWriter, Tail, Torn
@@ -81,11 +82,6 @@ class _Batch(NamedTuple):
     fresh: list[Appended]
 
 
-def utc_now() -> str:
-    """Returns the wall clock in the form of an entry's time."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"
-
-
 def _slot(event: Event) -> tuple[str, int, str, int]:
     return event.experiment, event.position, event_kind(event), event.number
 
@@ -117,6 +113,7 @@ class Log:
     ) -> None:
         self.store, self.clock = store, clock
         self.state, self._tree, self._leaf = State(), CompactRange(), bytes(32)
+        self._follower = Follower()
         self._plan_of, self._cache_key = plan_of, cache_key or b""
         self._cache = cache if cache_key is not None else None
         self._broken = False
@@ -218,13 +215,18 @@ class Log:
                 todo="ledger replay",
             )
         for data in self.store.read(before, tail.size):
-            self._take(parse_entry(data))
+            self._take(data)
         return self.state.size - before
 
-    def _take(self, entry: Entry) -> None:
-        check_entry(entry, ledger=self.state.ledger or None, seq=self.state.size, prev=self._leaf)
+    def _take(self, data: bytes) -> None:
+        state, prev = self.state, self._leaf
+        entry = self._follower.follow(data, seq=state.size, prev=prev)
+        if entry is None:
+            entry = parse_entry(data)
+            check_entry(entry, ledger=state.ledger or None, seq=state.size, prev=prev)
+            self._follower.learn(entry)
         try:
-            self._advance(entry, decode_event(entry.event))
+            self._advance(entry, decode_to_fold(entry.event))
         except (IntegrityError, PlanMissingError):
             raise
         except LedgerError as error:

@@ -16,6 +16,8 @@ from .errors import ConflictError
 from .events import (
     Amend,
     Anchor,
+    Attempt,
+    AttemptEnd,
     Close,
     Decision,
     Event,
@@ -41,9 +43,9 @@ def basis_of(event: Event) -> Head | None:
 
 def reference_of(event: Event) -> Reference | None:
     """Returns the earlier entry that an event names, if any."""
-    if isinstance(event, (Amend, Invalidate, Settle, Sign)):
-        return event.subject
-    return event.source if isinstance(event, Decision) else None
+    if isinstance(event, Decision):
+        return event.source
+    return event.subject if isinstance(event, (Amend, Invalidate, Settle, Sign)) else None
 
 
 def check_pointers(
@@ -64,6 +66,8 @@ def check_pointers(
     Raises:
         ConflictError: The prefix or the entry is another one, or isn't there.
     """
+    if isinstance(event, (Attempt, AttemptEnd)):
+        return
     basis, subject = basis_of(event), reference_of(event)
     if basis is not None:
         covered = min(basis.size, size)

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from .entry import parse_entry
+from .entry import Entry, parse_entry
 from .errors import ConflictError, IntegrityError, StoreError
+from .following import Follower
 from .port import Tail
 
 __all__ = ("Slot", "check_batch", "parse_slot", "slot_conflict")
@@ -84,18 +85,14 @@ def check_batch(
             found=f"{len(leaves)} leaves",
         )
     filled: dict[Slot, int] = {}
-    prev = tail.leaf
+    prev, follower = tail.leaf, Follower()
     for seq, (data, leaf) in enumerate(zip(entries, leaves, strict=True), tail.size):
-        entry = parse_entry(data)
-        ledger = ledger or entry.ledger
-        if (entry.seq, entry.prev, entry.ledger) != (seq, prev, ledger):
-            raise IntegrityError(
-                "the entry doesn't follow the end of the ledger",
-                where=f"entry {seq}",
-                expected=f"seq {seq} after {prev.hex()} in {ledger}",
-                found=f"seq {entry.seq} after {entry.prev.hex()} in {entry.ledger}",
-            )
-        slot = parse_slot(_checked_text(entry.event, seq))
+        event = follower.event_of(data, seq=seq, prev=prev)
+        if event is None:
+            entry = _parsed(data, seq, prev, ledger)
+            follower.learn(entry)
+            ledger, event = entry.ledger, entry.event
+        slot = parse_slot(_checked_text(event, seq))
         if slot in filled or is_taken(slot):
             raise slot_conflict(seq, str(tuple(slot)))
         filled[slot] = seq
@@ -103,7 +100,22 @@ def check_batch(
     return filled
 
 
+def _parsed(data: bytes, seq: int, prev: bytes, ledger: str | None) -> Entry:
+    entry = parse_entry(data)
+    ledger = ledger or entry.ledger
+    if (entry.seq, entry.prev, entry.ledger) != (seq, prev, ledger):
+        raise IntegrityError(
+            "the entry doesn't follow the end of the ledger",
+            where=f"entry {seq}",
+            expected=f"seq {seq} after {prev.hex()} in {ledger}",
+            found=f"seq {entry.seq} after {entry.prev.hex()} in {entry.ledger}",
+        )
+    return entry
+
+
 def _checked_text(event: bytes, seq: int) -> bytes:
+    if event.isascii():
+        return event
     try:
         event.decode()
     except UnicodeDecodeError as error:

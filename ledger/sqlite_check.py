@@ -91,9 +91,10 @@ def _rows(query: Query, where: str) -> Iterator[StoreFinding]:
         for seq, leaf, data in rows:
             if seq != expected:
                 yield StoreFinding("gap", expected, where, f"entry {expected}", f"entry {seq}")
-            if not isinstance(seq, int):
-                return
-            expected = seq + 1
+                if not isinstance(seq, int):
+                    return
+                expected = seq
+            expected += 1
             if leaf != leaf_hash(data):
                 found = leaf.hex() if isinstance(leaf, bytes) else repr(leaf)
                 yield StoreFinding("leaf_column", seq, where, leaf_hash(data).hex(), found)

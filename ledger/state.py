@@ -352,9 +352,10 @@ def is_idle(known: Experiment) -> bool:
 
 def next_look_last(known: Experiment) -> int:
     """Returns the last position before the next untaken look; 0 when no outcome may come."""
-    if is_final(known) or not known.looks:
+    taken, looks = known.taken, known.looks
+    if len(taken) == len(looks) or (taken and not taken[-1].continues):
         return 0
-    return known.looks[len(known.taken)].last
+    return looks[len(taken)].last
 
 
 def due_look(known: Experiment) -> int | None:

@@ -100,7 +100,9 @@ def count_ending(known: Experiment, event: AttemptEnd, seq: int) -> None:
 
 def count_outcome(tally: ArmTally, seq: int) -> None:
     """Counts an outcome that isn't an error: the arm goes on."""
-    tally.streak, tally.good_seq = [], seq
+    tally.good_seq = seq
+    if tally.streak:
+        tally.streak = []
 
 
 def clear_streaks(known: Experiment) -> None:

@@ -1,0 +1,250 @@
+"""One pass of `replay` over all entries: bytes, chain, canonical form, fold, and what events name.
+
+Leaves the levels after it and the word for all to `replay.py`, and what is recognised at once to
+`following.py`.
+
+Rules:
+- Every entry is checked, whatever is wrong with those before it; the fold ends at the first entry
+  whose event isn't known for certain.
+- Memory doesn't grow with the number of entries but for what later levels need.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+from .canonical import event_id, unknown_kind
+from .entry import FIRST_PREV, Entry, parse_entry
+from .errors import LedgerError, PlanMissingError
+from .events import (
+    Amend,
+    Anchor,
+    Attempt,
+    AttemptEnd,
+    Decision,
+    Event,
+    Freeze,
+    Key,
+    Look,
+    Open,
+    Recover,
+    Register,
+    Result,
+    Sign,
+)
+from .findings import Finding, Level, NumbersCase, SignedCase
+from .fold import apply
+from .following import Follower, decode_to_fold
+from .merkle import CompactRange, leaf_hash
+from .pointers import basis_of, reference_of
+from .port import LogStore
+from .state import Experiment, PlanReader, State
+
+__all__ = ("FINDINGS_MAX", "Walk", "check_pointers", "walk_entries")
+
+FINDINGS_MAX = 1000
+_STEPS_MAX = 20
+
+
+class Walk:
+    """The running state of one replay."""
+
+    def __init__(self, plan_of: PlanReader, sizes: Iterable[int]) -> None:
+        self.plan_of = plan_of
+        self.state, self.tree, self.prev = State(), CompactRange(), FIRST_PREV
+        self.follower = Follower()
+        self.findings: list[Finding] = []
+        self.dropped = 0
+        self.skipped: dict[str, str] = {}
+        self.cases: list[NumbersCase] = []
+        self.roots_due: dict[int, list[tuple[int, str]]] = {}
+        self.leaves_due: dict[int, list[tuple[int, str]]] = {}
+        self.sizes = sorted(set(sizes))
+        self.claim_roots: dict[int, bytes] = {}
+        self.signed: list[SignedCase] = []
+        self.time = ""
+        self.steps_back: list[int] = []
+        self.recoveries = 0
+        self.ledger = ""
+        self.rules_stopped = False
+
+    def find(
+        self, level: Level, code: str, seq: int | None, where: str, expected: str, found: str
+    ) -> None:
+        """Keeps a finding; past the limit it is only counted."""
+        if len(self.findings) >= FINDINGS_MAX:
+            self.dropped += 1
+            return
+        self.findings.append(
+            Finding(
+                level=level,
+                code=code,
+                seq=seq,
+                where=where,
+                expected=expected[:300],
+                found=found[:300],
+            )
+        )
+
+
+def walk_entries(walk: Walk, store: LogStore) -> None:
+    """Goes over all entries once, and keeps the roots at the sizes that were asked for."""
+    wanted = list(walk.sizes)
+    try:
+        for seq, data in enumerate(store.read()):
+            _walk_one(walk, seq, data)
+            while wanted and wanted[0] <= walk.tree.size:
+                size = wanted.pop(0)
+                walk.claim_roots[size] = walk.tree.root()
+    except LedgerError as error:
+        size = walk.tree.size
+        walk.find("bytes", "unreadable", size, f"entry {size}", "readable entries", str(error))
+
+
+def _walk_one(walk: Walk, seq: int, data: bytes) -> None:
+    leaf = leaf_hash(data)
+    entry = walk.follower.follow(data, seq=seq, prev=walk.prev)
+    if entry is None:
+        entry = _parsed(walk, seq, data)
+    if entry is not None:
+        if entry.time < walk.time and len(walk.steps_back) < _STEPS_MAX:
+            walk.steps_back.append(seq)
+        walk.time = entry.time
+        event = _decoded(walk, seq, entry)
+        if event is not None:
+            _take(walk, seq, entry, event)
+    walk.tree.append(leaf)
+    walk.prev = leaf
+
+
+def _parsed(walk: Walk, seq: int, data: bytes) -> Entry | None:
+    """Returns an entry the slow way, with all that is wrong with its header; None for none."""
+    try:
+        entry = parse_entry(data)
+    except LedgerError as error:
+        walk.find("bytes", "not_an_entry", seq, f"entry {seq}", error.expected, error.found)
+        walk.rules_stopped = True
+        return None
+    walk.ledger = walk.ledger or entry.ledger
+    is_sound = True
+    for code, expected, found in (
+        ("wrong_place", str(seq), str(entry.seq)),
+        ("wrong_ledger", walk.ledger, entry.ledger),
+        ("broken_chain", walk.prev.hex(), entry.prev.hex()),
+        ("wrong_id", event_id(entry.event), entry.id),
+    ):
+        if expected != found:
+            is_sound = False
+            walk.find("bytes", code, seq, f"entry {seq}", expected, found)
+    if is_sound:
+        walk.follower.learn(entry)
+    return entry
+
+
+def _decoded(walk: Walk, seq: int, entry: Entry) -> Event | None:
+    try:
+        return decode_to_fold(entry.event)
+    except LedgerError as error:
+        kind, where = unknown_kind(entry.event), f"entry {seq}"
+        if kind:
+            walk.find("rules", "unknown_kind", seq, where, "a kind of this version", kind)
+        else:
+            walk.find("bytes", "noncanonical", seq, where, error.expected, f"{error.found}")
+        walk.rules_stopped = True
+        return None
+
+
+def _take(walk: Walk, seq: int, entry: Entry, event: Event) -> None:
+    """Notes what other levels need of an event, and folds it while the rules can be followed."""
+    is_of_run = isinstance(event, (Decision, Attempt, AttemptEnd))
+    if not is_of_run:
+        _note(walk, entry, seq, event)
+    elif isinstance(event, Decision) and event.source is not None:
+        _note_pointers(walk, seq, event)
+    if walk.rules_stopped or entry.seq != seq:
+        walk.rules_stopped = True
+        return
+    if not is_of_run:
+        _keep_case(walk, seq, event)
+    try:
+        walk.state = apply(walk.state, entry, event, plan_of=walk.plan_of)
+    except PlanMissingError as error:
+        walk.skipped["rules"] = f"entry {seq}: {error.what}"
+        walk.rules_stopped = True
+    except LedgerError as error:
+        # A refused entry leaves the state as it was, but it still holds its place.
+        walk.state.size = seq + 1
+        found = f"{error.what} ({error.where})" if error.where else error.what
+        walk.find("rules", "broken_rule", seq, f"entry {seq}", error.expected, found)
+
+
+def _note(walk: Walk, entry: Entry, seq: int, event: Event) -> None:
+    if isinstance(event, Recover) and not event.experiment:
+        walk.recoveries += 1
+    if isinstance(event, (Open, Key, Anchor, Sign)):
+        walk.signed.append(SignedCase(seq, event, entry.time))
+    _note_pointers(walk, seq, event)
+
+
+def _keep_case(walk: Walk, seq: int, event: Event) -> None:
+    if isinstance(event, (Register, Freeze, Amend, Look, Result)):
+        known = walk.state.experiments.get(event.experiment)
+        walk.cases.append(NumbersCase(seq, event, _snapshot(known) if known else None))
+
+
+def _snapshot(known: Experiment) -> Experiment:
+    """Returns the experiment as it is now, safe from what the fold does next but for its slots."""
+    now = copy.copy(known)
+    now.taken, now.amends = list(known.taken), list(known.amends)
+    now.invalidated = dict(known.invalidated)
+    now.tallies = [copy.copy(tally) for tally in known.tallies]
+    now.lost = {place: [copy.copy(one) for one in lost] for place, lost in known.lost.items()}
+    return now
+
+
+def _note_pointers(walk: Walk, seq: int, event: Event) -> None:
+    """Checks a basis at the present head at once; keeps the others for a second pass."""
+    basis, subject = basis_of(event), reference_of(event)
+    if basis is not None:
+        if basis.size == walk.tree.size:
+            walk.claim_roots[basis.size] = walk.tree.root()
+            if walk.tree.root().hex() != basis.root:
+                _wrong_basis(walk, seq, walk.tree.root().hex(), basis.root)
+        else:
+            walk.roots_due.setdefault(basis.size, []).append((seq, basis.root))
+    if subject is not None:
+        walk.leaves_due.setdefault(subject.seq, []).append((seq, subject.leaf))
+
+
+def _wrong_basis(walk: Walk, seq: int, expected: str, found: str) -> None:
+    walk.find("rules", "wrong_basis", seq, f"entry {seq}", expected, found)
+
+
+def check_pointers(walk: Walk, store: LogStore) -> None:
+    """Goes over the leaves once more for bases and references that lay further back."""
+    if not walk.roots_due and not walk.leaves_due:
+        return
+    tree = CompactRange()
+    try:
+        for seq, leaf in enumerate(store.leaves()):
+            tree.append(leaf)
+            for user, expected in walk.leaves_due.pop(seq, ()):
+                if leaf.hex() != expected or user <= seq:
+                    walk.find(
+                        "rules", "wrong_reference", user, f"entry {user}", leaf.hex(), expected
+                    )
+            if tree.size in walk.roots_due:
+                walk.claim_roots[tree.size] = tree.root()
+            for user, root in walk.roots_due.pop(seq + 1, ()):
+                if tree.root().hex() != root or user < seq + 1:
+                    _wrong_basis(walk, user, tree.root().hex(), root)
+    except LedgerError as error:
+        walk.find("bytes", "unreadable", tree.size, f"entry {tree.size}", "entries", str(error))
+    for size, users in walk.roots_due.items():
+        for user, root in users:
+            _wrong_basis(walk, user, f"a prefix of {tree.size} entries", f"{size} entries {root}")
+    for subject, users in walk.leaves_due.items():
+        for user, wanted in users:
+            where = f"entry {user}"
+            walk.find("rules", "wrong_reference", user, where, f"an entry {subject}", wanted)

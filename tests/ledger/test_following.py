@@ -1,0 +1,257 @@
+"""The quick way recognises nothing that the slow way would refuse, and reads the same from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairtrial.ledger.canonical import decode_event, encode_event, event_id
+from fairtrial.ledger.entry import Entry, build_entry, check_entry, parse_entry
+from fairtrial.ledger.errors import LedgerError
+from fairtrial.ledger.events import Attempt, AttemptEnd, Decision, Event, event_kind
+from fairtrial.ledger.following import Follower, decode_to_fold
+from fairtrial.ledger.memory import MemoryMedium, MemoryStore
+from fairtrial.ledger.merkle import leaf_hash
+from fairtrial.ledger.port import Tail
+from fairtrial.ledger.state import State
+from fairtrial.ledger.walk import Walk, walk_entries
+
+from .chains import EMPTY, LEDGER, entry
+
+GOLDEN = (Path(__file__).parents[1] / "golden/v1/ledger.jsonl").read_bytes().splitlines()
+RUN: tuple[Event, ...] = (
+    Attempt(experiment="exp-1", position=1, number=1, session=1, arm="A", reserved_nanousd=7),
+    AttemptEnd(
+        experiment="exp-1", position=1, number=1, session=1, status="error", code="http_500",
+        tokens={"in": 3, "out": 0},
+    ),
+    Attempt(
+        experiment="exp-1", position=1, number=2, session=1, arm="A", reserved_nanousd=7,
+        sealed="0" * 64,
+    ),
+    Decision(
+        experiment="exp-1", position=1, session=1, attempt=2, arm="A", unit="unit 1", replicate=1,
+        status="ok", scores={"passed": 1.0, "score": None}, flag=True, answer="yes", origin="live",
+        cost_nanousd=1_500_000, duration_ms=12, served_model="m",
+    ),
+    Decision(
+        experiment="exp-1", position=2, session=1, attempt=1, arm="B", unit="ünit\u00a02",
+        replicate=1, status="ok", answer='a "word"\n', origin="live",
+    ),
+)  # fmt: skip
+
+
+def chain(*events: Event) -> list[bytes]:
+    """Returns entries that follow one another from the start of a ledger."""
+    entries: list[bytes] = []
+    tail = EMPTY
+    for event in events:
+        entries.append(entry(event, tail))
+        tail = Tail(tail.size + 1, leaf_hash(entries[-1]))
+    return entries
+
+
+LEDGERS = (GOLDEN, chain(*RUN))
+PLACES = [(entries, seq) for entries in LEDGERS for seq in range(1, len(entries))]
+EVENTS = [parse_entry(data).event for entries in LEDGERS for data in entries]
+# What a careless or a sly writer of JSON puts in place of a value, a name or a mark.
+SWAPS: tuple[tuple[bytes, bytes], ...] = (
+    (b":1,", b":1.0,"), (b":1,", b":01,"), (b":1,", b":true,"), (b":1,", b":-1,"),
+    (b":1,", b":1 ,"), (b":1,", b":9007199254740992,"), (b":0,", b":-0,"), (b"1.0", b"1"),
+    (b"1.0", b"1.00"), (b"1.0", b"1e0"), (b"null", b"0"), (b"null", b'""'), (b"null", b"NaN"),
+    (b"true", b"1"), (b'"exp-1"', b'"Exp 1"'), (b'"exp-1"', b'"exp-1\\n"'), (b'"exp-1"', b'""'),
+    (b'"arm":"A"', b'"arm":"A B"'), (b'"arm":"A"', b'"arm":""'),
+    (b'"arm":"A"', b'"arm":"\\u0041"'), (b'"arm":"B"', b'"arm":"' + b"B" * 33 + b'"'),
+    (b'"http_500"', b'"HTTP"'), (b'"unit 1"', b'" unit"'), (b'"unit 1"', b'""'),
+    (b'"unit 1"', b'"unit\\u00201"'), (b'"yes"', b'"\xff"'), (b'"yes"', b'"\\ud800"'),
+    (b'"yes"', b'"' + b"y" * 201 + b'"'), (b'"yes"', b'"a\x7f"'),
+    (b'"status":"ok"', b'"status":"fine"'), (b"/1", b"/2"), (b'{"', b'{ "'), (b',"', b', "'),
+    (b"}", b',"more":1}'), (b"}", b"}}"), (b"0000", b"000A"), (b"tester", b"te ter"),
+    (b"T", b"t"), (b"Z", b"z"), (b".0", b",0"), (b"b3:", b"B3:"), (b"}", b"}\n"), (b"1Z", b"xZ"),
+    (b"3Z", b" Z"),
+)  # fmt: skip
+
+
+def swapped(data: bytes) -> Iterator[bytes]:
+    """Yields an entry or event with each swap made at each place where it fits."""
+    for old, new in SWAPS:
+        for at in range(len(data)):
+            if data.startswith(old, at):
+                yield data[:at] + new + data[at + len(old) :]
+
+
+@st.composite
+def mutated(draw: st.DrawFn, data: bytes) -> bytes:
+    """Draws bytes that differ from an entry or event in one or two places."""
+    for _ in range(draw(st.integers(1, 2))):
+        begin = draw(st.integers(0, len(data)))
+        end = min(len(data), begin + draw(st.integers(0, 3)))
+        fitting = [swap for swap in SWAPS if swap[0] in data]
+        if fitting and draw(st.booleans()):
+            old, new = draw(st.sampled_from(fitting))
+            at = draw(st.sampled_from([i for i in range(len(data)) if data.startswith(old, i)]))
+            data = data[:at] + new + data[at + len(old) :]
+        else:
+            data = data[:begin] + draw(st.binary(max_size=3)) + data[end:]
+    return data
+
+
+def follower_at(entries: list[bytes], seq: int) -> tuple[Follower, Entry, bytes]:
+    """Returns a follower that has seen the entries before `seq`, the one it saw last, its leaf."""
+    before = parse_entry(entries[seq - 1])
+    follower = Follower()
+    follower.learn(before)
+    return follower, before, before.leaf()
+
+
+def slow(data: bytes, *, ledger: str, seq: int, prev: bytes) -> Entry | None:
+    """Returns what the slow way makes of an entry, None when it refuses it."""
+    try:
+        found = parse_entry(data)
+        check_entry(found, ledger=ledger, seq=seq, prev=prev)
+    except LedgerError:
+        return None
+    return found
+
+
+def read(data: bytes, *, quickly: bool) -> tuple[str, object, object]:
+    """Returns all that can be seen of a decoded event, or of the error."""
+    try:
+        event = decode_to_fold(data) if quickly else decode_event(data)
+    except LedgerError as error:
+        return str(error), error.where, (error.expected, error.found)
+    return event_kind(event), msgspec.structs.astuple(event), msgspec.json.encode(event)
+
+
+@given(place=st.sampled_from(PLACES), given_data=st.data())
+def test_follow_recognises_only_what_the_slow_way_accepts(
+    place: tuple[list[bytes], int], given_data: st.DataObject
+) -> None:
+    """Whatever is done to an entry: a recognised one is accepted, and read alike."""
+    entries, seq = place
+    follower, before, prev = follower_at(entries, seq)
+    data = given_data.draw(mutated(entries[seq]))
+    found = follower.follow(data, seq=seq, prev=prev)
+    assert found in (None, slow(data, ledger=before.ledger, seq=seq, prev=prev))
+
+
+@given(place=st.sampled_from(PLACES), given_data=st.data())
+def test_event_of_finds_the_event_where_the_slow_way_does(
+    place: tuple[list[bytes], int], given_data: st.DataObject
+) -> None:
+    """An event is only found in an entry that has the form and stands where it says."""
+    entries, seq = place
+    follower, before, prev = follower_at(entries, seq)
+    data = given_data.draw(mutated(entries[seq]))
+    event = follower.event_of(data, seq=seq, prev=prev)
+    if event is not None:
+        entry_found = parse_entry(data)
+        found = (entry_found.ledger, entry_found.seq, entry_found.prev, entry_found.event)
+        assert (before.ledger, seq, prev, event) == found
+
+
+@pytest.mark.parametrize("seq", range(1, len(RUN)))
+def test_each_swap_is_seen_by_both_ways(seq: int) -> None:
+    """What JSON takes for the same is recognised only where the slow way accepts it."""
+    entries = LEDGERS[1]
+    follower, before, prev = follower_at(entries, seq)
+    for data in swapped(entries[seq]):
+        wanted = slow(data, ledger=before.ledger, seq=seq, prev=prev)
+        assert follower.follow(data, seq=seq, prev=prev) in (None, wanted)
+    for event in swapped(parse_entry(entries[seq]).event):
+        assert read(event, quickly=False) == read(event, quickly=True)
+
+
+@given(event=st.sampled_from(EVENTS).flatmap(lambda data: st.just(data) | mutated(data)))
+def test_event_to_fold_is_the_event(event: bytes) -> None:
+    """Both ways of decoding give the same fields, or the same words of refusal."""
+    assert read(event, quickly=False) == read(event, quickly=True)
+
+
+@pytest.mark.parametrize("entries", LEDGERS, ids=["golden", "run"])
+def test_follow_recognises_every_entry_of_an_actor_seen_before(entries: list[bytes]) -> None:
+    """In a sound ledger the slow way is asked at the start and when the actor changes."""
+    parsed = [parse_entry(data) for data in entries]
+    for seq in range(1, len(entries)):
+        follower, before, prev = follower_at(entries, seq)
+        found = follower.follow(entries[seq], seq=seq, prev=prev)
+        assert (parsed[seq] if before.actor == parsed[seq].actor else None) == found
+        assert (found is None) == (follower.event_of(entries[seq], seq=seq, prev=prev) is None)
+
+
+@pytest.mark.parametrize("part", ["ledger", "seq", "prev", "id"])
+def test_follow_is_unsure_of_another_place(part: str) -> None:
+    """An entry that is sound in itself and stands elsewhere isn't recognised."""
+    entries = LEDGERS[1]
+    follower, before, prev = follower_at(entries, 2)
+    told = parse_entry(entries[2])
+    event = encode_event(RUN[0]) if part == "id" else told.event
+    other = build_entry(
+        event,
+        ledger="f" * 32 if part == "ledger" else told.ledger,
+        seq=3 if part == "seq" else told.seq,
+        prev=bytes(32) if part == "prev" else told.prev,
+        time=told.time,
+        actor=told.actor,
+        id=told.id,
+    )
+    assert before.ledger == LEDGER
+    assert follower.follow(entries[2], seq=2, prev=prev) == told
+    assert follower.follow(other, seq=2, prev=prev) is None
+
+
+def test_follower_that_has_learned_nothing_is_unsure() -> None:
+    """The first entry is always read the slow way."""
+    assert Follower().follow(GOLDEN[0], seq=0, prev=bytes(32)) is None
+    assert Follower().event_of(GOLDEN[0], seq=0, prev=bytes(32)) is None
+
+
+class Unsure(Follower):
+    """A follower that leaves everything to the slow way."""
+
+    def follow(self, data: bytes, *, seq: int, prev: bytes) -> Entry | None:
+        """Recognises nothing."""
+        del data, seq, prev
+
+
+def walked(entries: list[bytes], follower: Follower) -> tuple[object, ...]:
+    """Returns all that one pass over a ledger found."""
+    medium = MemoryMedium()
+    medium.entries += entries
+    walk = Walk(lambda _: None, ())
+    walk.follower = follower
+    walk_entries(walk, MemoryStore(medium))
+    state: State = walk.state
+    return (
+        walk.findings, walk.dropped, walk.skipped, walk.signed, walk.roots_due, walk.leaves_due,
+        walk.time, walk.steps_back, walk.recoveries, walk.ledger, walk.rules_stopped,
+        walk.tree.root(), state.size, [case.seq for case in walk.cases],
+    )  # fmt: skip
+
+
+@given(given_data=st.data())
+def test_walk_finds_the_same_without_a_follower(given_data: st.DataObject) -> None:
+    """A damaged ledger gives the same findings, in the same words, either way."""
+    entries = list(given_data.draw(st.sampled_from(LEDGERS)))
+    seq = given_data.draw(st.integers(0, len(entries) - 1))
+    entries[seq] = given_data.draw(mutated(entries[seq]))
+    if given_data.draw(st.booleans()):
+        entries = relinked(entries, seq)
+    assert walked(entries, Unsure()) == walked(entries, Follower())
+
+
+def relinked(entries: list[bytes], start: int) -> list[bytes]:
+    """Returns a ledger whose entries after `start` follow what stands there now."""
+    entries = list(entries)
+    for seq in range(start + 1, len(entries)):
+        old = parse_entry(entries[seq])
+        entries[seq] = build_entry(
+            old.event, ledger=old.ledger, seq=seq, prev=leaf_hash(entries[seq - 1]), time=old.time,
+            actor=old.actor, id=event_id(old.event),
+        )  # fmt: skip
+    return entries
