@@ -18,7 +18,6 @@ import re
 from binascii import hexlify
 from functools import lru_cache, reduce
 from operator import or_
-from typing import cast
 
 import msgspec
 
