@@ -128,9 +128,7 @@ _TWINS: dict[type[Event], type[Event]] = {
     Decision: _Decision,
 }
 _TYPES = (_TWINS.get(kind, kind) for kind in EVENT_KINDS.values())
-_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(
-    cast("type[Event]", reduce(or_, _TYPES))
-)
+_DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(reduce(or_, _TYPES))
 
 
 def decode_to_fold(data: bytes) -> Event:
