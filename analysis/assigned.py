@@ -24,6 +24,7 @@ Source:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -42,6 +43,7 @@ __all__ = (
     "arm_counts",
     "assigned_df",
     "assigned_difference",
+    "assigned_fractions",
     "assigned_weights",
     "deciding_assigned",
     "least_p",
@@ -67,6 +69,20 @@ class ArmCounts:
 
     control: FloatArray
     treatment: FloatArray
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Units of each cluster in both arms together."""
+        return np.asarray(self.control + self.treatment)
+
+    def first(self, clusters: int) -> ArmCounts:
+        """Returns the counts of the first clusters alone."""
+        return ArmCounts(control=self.control[:clusters], treatment=self.treatment[:clusters])
+
+    def present(self) -> ArmCounts:
+        """Returns the counts of the clusters that have a unit."""
+        kept = self.sizes > 0.0
+        return ArmCounts(control=self.control[kept], treatment=self.treatment[kept])
 
     @property
     def is_mixed(self) -> bool:
@@ -148,28 +164,42 @@ def assigned_df(counts: ArmCounts, *, estimand: Estimand) -> float | Undetermine
 
 
 def assigned_weights(counts: ArmCounts, *, icc: float, estimand: Estimand) -> FloatArray:
-    """Returns the information that each cluster brings, as weights, shape (G,).
+    """Returns each cluster's part in the variance of the difference, shape (G,).
 
-    The variance of a cluster's part in the difference, each arm's units weighed by the share of
-    the arm in the whole plan, under units that correlate by `icc` inside a cluster. Shares of its
-    running sum are the information fractions.
+    Of units with variance 1 that correlate by `icc` inside a cluster. Shares of the running sum
+    are the information fractions of looks: at a look where the arms stand in the proportion of the
+    whole plan, its squared correlation with the end.
 
     Args:
-        counts: planned units of each cluster by arm.
+        counts: planned units of each cluster by arm; every arm has one, every cluster too.
+        icc: design intra-cluster correlation in [0, 1].
+        estimand: weight of a unit or of a cluster; no mixture of clusters for the latter.
+    """
+    by_unit = estimand == "unit_weighted"
+    weights = (_by_unit if by_unit else _by_cluster)(counts, icc)
+    # With units that are all alike inside a cluster, nothing but their number is left to compare.
+    return (
+        weights if exact_sum(weights) > 0.0 else (_by_unit if by_unit else _by_cluster)(counts, 0)
+    )
+
+
+def assigned_fractions(
+    counts: ArmCounts, cuts: Sequence[int], *, icc: float, estimand: Estimand
+) -> tuple[float, ...]:
+    """Computes each look's share of the planned information, as `assigned_weights` says.
+
+    Args:
+        counts: planned units of each cluster by arm, clusters in run order.
+        cuts: number of clusters before each look's end, rising, each in 1..G.
         icc: design intra-cluster correlation in [0, 1].
         estimand: weight of a unit or of a cluster.
+
+    Returns:
+        Fractions that rise strictly; exactly 1 where a look takes all clusters.
     """
-    control, treatment = counts.control, counts.treatment
-    if estimand == "unit_weighted":
-        weights = _by_unit(control, treatment, icc)
-        return weights if exact_sum(weights) > 0.0 else _by_unit(control, treatment, 0.0)
-    if counts.by_cluster:
-        sizes, control = control + treatment, np.minimum(control, 1.0)
-        shares = np.where(control > 0.0, 1.0 / control.sum(), 1.0 / (1.0 - control).sum())
-        return np.asarray(shares**2 * (1.0 + (sizes - 1.0) * icc) / sizes)
-    # The correlation falls out of a difference inside a cluster; what is left is its scale.
-    inverse = [1.0 / np.maximum(side, 1.0) for side in (control, treatment)]
-    return np.asarray(inverse[0] + inverse[1])
+    weights = assigned_weights(counts, icc=icc, estimand=estimand).tolist()
+    whole = math.fsum(weights)
+    return tuple(math.fsum(weights[:cut]) / whole for cut in cuts)
 
 
 def least_p(counts: ArmCounts) -> float:
@@ -337,10 +367,19 @@ def _by_cluster_means(
     return found if isinstance(found, Undetermined) else replace(found, n=len(values))
 
 
-def _by_unit(control: FloatArray, treatment: FloatArray, icc: float) -> FloatArray:
-    a, b = control / exact_sum(control), treatment / exact_sum(treatment)
-    alone = a / exact_sum(control) + b / exact_sum(treatment)
-    return np.asarray((1.0 - icc) * alone + icc * (b - a) ** 2)
+def _by_unit(counts: ArmCounts, icc: float) -> FloatArray:
+    whole = exact_sum(counts.control), exact_sum(counts.treatment)
+    a, b = counts.control / whole[0], counts.treatment / whole[1]
+    return np.asarray((1.0 - icc) * (a / whole[0] + b / whole[1]) + icc * (b - a) ** 2)
+
+
+def _by_cluster(counts: ArmCounts, icc: float) -> FloatArray:
+    clusters, treated = len(counts.control), counts.treatment > 0.0
+    if not counts.by_cluster:
+        alone = 1.0 / counts.control + 1.0 / counts.treatment
+        return np.asarray((1.0 - icc) * alone / clusters**2)
+    of_arm = np.where(treated, np.count_nonzero(treated), np.count_nonzero(~treated))
+    return np.asarray((1.0 + (counts.sizes - 1.0) * icc) / counts.sizes / of_arm**2)
 
 
 def _check_assigned(

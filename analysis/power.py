@@ -9,6 +9,9 @@ Rules:
       and reported as `no_verdict_possible`, since at few clusters they, not variance, decide.
     - From a discordance the variance of a difference is taken as the discordance itself, its
       largest value; only the "impossible" check takes the smallest, effect (1 - effect).
+    - Where each unit is in one arm the assumption is of a unit's value within an arm, alike in
+      both; for the "impossible" check all of the least variance, effect (1 - effect), is in the
+      larger arm. Without assumptions there is no table, since no discordance exists.
     - Nothing is assumed silently: without assumptions the answer is a table.
 
 Source:
@@ -23,6 +26,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from .assigned import ArmCounts, assigned_df, assigned_weights, least_p
 from .distributions import (
     chi2_quantile,
     noncentral_t_cdf,
@@ -58,10 +62,10 @@ _NOT_STATED: Final = Undetermined("no effect or no assumption was registered")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assumption:
-    """Holds what is assumed of the paired difference.
+    """Holds what is assumed of the paired difference, or of a unit's value within its one arm.
 
     Attributes:
-        sd: standard deviation of one unit's difference, > 0.
+        sd: standard deviation of one unit's difference or value, > 0.
         icc: its intra-cluster correlation, in [0, 1].
         missing: share of units that will be lost, in [0, 1).
     """
@@ -86,6 +90,7 @@ class Plan:
 
     Attributes:
         sizes: planned units per cluster, shape (G,), all above 0.
+        counts: the same by arm, where each unit is in one.
         estimand: weight of a unit or of a cluster.
         nominal_p: two-sided p that the look allows.
         rule: the registered rule; `margin` its margin, >= 0.
@@ -96,6 +101,7 @@ class Plan:
     """
 
     sizes: FloatArray | IntArray
+    counts: ArmCounts | None = None
     estimand: Estimand = "unit_weighted"
     nominal_p: float = 0.05
     rule: Rule = "superiority"
@@ -190,6 +196,7 @@ def design_guards(plan: Plan) -> tuple[Finding, ...]:
         df=None if isinstance(df, Undetermined) else df,
         discordant_clusters=count if plan.discordance_guard else None,
         nominal_p=plan.nominal_p,
+        least_p=None if plan.counts is None else least_p(plan.counts),
         guards=plan.guards,
     )
 
@@ -222,6 +229,7 @@ def power_report(effect: float | None, plan: Plan, assume: Assumption | None) ->
         assume: the registered assumption, or None.
     """
     reasons = design_guards(plan)
+    tabled = plan.binary and plan.counts is None
     found: float | Undetermined = _NOT_STATED
     best: float | Undetermined = _NOT_STATED
     smallest = _NOT_STATED if assume is None else mde(plan, assume)
@@ -241,7 +249,7 @@ def power_report(effect: float | None, plan: Plan, assume: Assumption | None) ->
         power=found,
         mde=smallest,
         best_power=best,
-        table=power_table(effect, plan) if plan.binary and assume is None else (),
+        table=power_table(effect, plan) if tabled and assume is None else (),
     )
 
 
@@ -249,7 +257,11 @@ def _best_power(effect: float, plan: Plan) -> float | Undetermined:
     size = abs(effect)
     if size == 0.0 or size >= 1.0:
         return 1.0
-    return power(effect, plan, Assumption(sd=math.sqrt(size * (1.0 - size))))
+    variance = size * (1.0 - size)
+    if plan.counts is not None:
+        arms = [exact_sum(side) for side in (plan.counts.control, plan.counts.treatment)]
+        variance *= min(arms) / sum(arms)
+    return power(effect, plan, Assumption(sd=math.sqrt(variance)))
 
 
 def _equivalence_power(
@@ -266,6 +278,8 @@ def _equivalence_power(
 
 
 def _df(plan: Plan) -> float | Undetermined:
+    if plan.counts is not None:
+        return assigned_df(plan.counts, estimand=plan.estimand)
     df = satterthwaite_df(plan.sizes)
     if isinstance(df, Undetermined) or plan.estimand == "unit_weighted":
         return df
@@ -280,6 +294,8 @@ def _check_power(plan: Plan, assume: Assumption) -> tuple[float, float | Undeter
             "nominal_p, target: expected 0 < nominal_p < target < 1, "
             f"found {plan.nominal_p}, {plan.target}"
         )
+    if plan.counts is not None:
+        return assume.sd * math.sqrt(_assigned_share(plan.counts, plan, assume)), _df(plan)
     kept = np.maximum(np.asarray(plan.sizes, dtype=np.float64) * (1.0 - assume.missing), 1.0)
     inflated = 1.0 + (kept - 1.0) * assume.icc
     if plan.estimand == "unit_weighted":
@@ -287,3 +303,14 @@ def _check_power(plan: Plan, assume: Assumption) -> tuple[float, float | Undeter
     else:
         share = exact_sum(inflated / kept) / kept.size**2
     return assume.sd * math.sqrt(share), _df(plan)
+
+
+def _assigned_share(counts: ArmCounts, plan: Plan, assume: Assumption) -> float:
+    """Returns the variance of the difference over that of a unit; 1 where it doesn't exist."""
+    if min(exact_sum(counts.control), exact_sum(counts.treatment)) == 0.0:
+        return 1.0
+    if plan.estimand == "cluster_weighted" and counts.is_mixed:
+        return 1.0
+    kept = 1.0 - assume.missing
+    left = ArmCounts(control=counts.control * kept, treatment=counts.treatment * kept)
+    return exact_sum(assigned_weights(left, icc=assume.icc, estimand=plan.estimand))

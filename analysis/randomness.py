@@ -22,6 +22,7 @@ import numpy.typing as npt
 __all__ = (
     "STREAM_BOOTSTRAP",
     "STREAM_PRECISION",
+    "STREAM_SAMPLE_RATIO",
     "STREAM_SIGN_FLIP",
     "STREAM_SIMULATION",
     "STREAM_WILD",
@@ -35,6 +36,7 @@ STREAM_SIGN_FLIP: Final = 1
 STREAM_WILD: Final = 2
 STREAM_BOOTSTRAP: Final = 3
 STREAM_PRECISION: Final = 4
+STREAM_SAMPLE_RATIO: Final = 5
 # Endpoints of one simulation take the streams from here on.
 STREAM_SIMULATION: Final = 16
 

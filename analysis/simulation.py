@@ -10,6 +10,9 @@ Rules:
       So any two units of a cluster have the correlation icc, whatever the shares of the three.
     - Other outcomes are normal, with a cluster's and a unit's part.
     - A pair is lost with the assumed probability, in one arm or the other alike.
+    - Where each unit is in one arm, the values that it would have in either come from one draw: yes
+      where a uniform draw, shared in a cluster by the same urn, is below the arm's rate; else
+      normal, shifted. It is lost with the assumed probability in whichever arm it is.
 
 Source:
     Blackwell and MacQueen (1973) for the urn; its draws are Dirichlet-multinomial.
@@ -43,6 +46,9 @@ class PairModel:
         base: control's share of yes among equal pairs; of other outcomes the middle of both arms.
         bounds: range of an outcome, where there is one; a value beyond it is set to the limit.
         is_log: the difference is one of logarithms.
+        assigned: each unit is in one arm: `sd` and `icc` are of a unit's value within an arm, and
+            `base` is the middle of both arms; yes or no where `is_yes_or_no`.
+        is_yes_or_no: an assigned unit's value is 0 or 1.
     """
 
     effect: float
@@ -53,6 +59,8 @@ class PairModel:
     base: float = 0.5
     bounds: tuple[float, float] | None = None
     is_log: bool = False
+    assigned: bool = False
+    is_yes_or_no: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.icc < 1.0 or not 0.0 <= self.missing < 1.0:
@@ -71,7 +79,8 @@ class SimulatedPairs:
 
     Attributes:
         control: one value a unit, shape (n,); `treatment` likewise.
-        lost: 0 for a whole pair, 1 where control's outcome is lost, 2 treatment's, shape (n,).
+        lost: 0 for a whole pair, 1 where control's outcome is lost, 2 treatment's, 3 the only one,
+            shape (n,).
     """
 
     control: FloatArray
@@ -96,6 +105,8 @@ def simulate_pairs(
     draws = uniforms(4 * n + count, seed=seed, stream=stream, run=run)
     own, copied, base, gone = draws[: 4 * n].reshape(4, n)
     lost = np.where(gone < model.missing, np.where(gone < model.missing / 2.0, 1, 2), 0)
+    if model.assigned:
+        return _assigned(model, clusters, own, copied, draws[4 * n :], lost)
     values = (
         _normal(model, clusters, own, draws[4 * n :])
         if model.discordance is None
@@ -104,6 +115,48 @@ def simulate_pairs(
     return SimulatedPairs(
         control=values[0], treatment=values[1], lost=np.asarray(lost, dtype=np.uint8)
     )
+
+
+def _assigned(
+    model: PairModel,
+    clusters: IntArray,
+    own: FloatArray,
+    copied: FloatArray,
+    shared: FloatArray,
+    lost: IntArray,
+) -> SimulatedPairs:
+    half = model.effect / 2.0
+    if model.is_yes_or_no:
+        drawn = own[_ancestors(clusters, copied, model.icc)]
+        control, treatment = (
+            (drawn < rate).astype(np.float64) for rate in (model.base - half, model.base + half)
+        )
+    else:
+        noise = model.sd * _spread(model, clusters, own, shared)
+        control, treatment = _on_scale(model, noise - half, noise + half)
+    gone = np.where(lost > 0, 3, 0).astype(np.uint8)
+    return SimulatedPairs(control=control, treatment=treatment, lost=gone)
+
+
+def _on_scale(
+    model: PairModel, control: FloatArray, treatment: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Returns both arms' values from their deviations of the base."""
+    if model.is_log:
+        return model.base * np.exp(control), model.base * np.exp(treatment)
+    control, treatment = model.base + control, model.base + treatment
+    if model.bounds is not None:
+        low, high = model.bounds
+        return np.clip(control, low, high), np.clip(treatment, low, high)
+    return control, treatment
+
+
+def _spread(
+    model: PairModel, clusters: IntArray, own: FloatArray, shared: FloatArray
+) -> FloatArray:
+    of_cluster = normal_quantile_array(shared)[clusters]
+    of_unit = normal_quantile_array(own)
+    return np.asarray(math.sqrt(model.icc) * of_cluster + math.sqrt(1.0 - model.icc) * of_unit)
 
 
 def _yes_or_no(
@@ -138,17 +191,8 @@ def _ancestors(clusters: IntArray, copied: FloatArray, icc: float) -> IntArray:
 def _normal(
     model: PairModel, clusters: IntArray, own: FloatArray, shared: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    of_cluster = normal_quantile_array(shared)[clusters]
-    of_unit = normal_quantile_array(own)
-    spread = math.sqrt(model.icc) * of_cluster + math.sqrt(1.0 - model.icc) * of_unit
-    half = (model.effect + model.sd * spread) / 2.0
-    if model.is_log:
-        return model.base * np.exp(-half), model.base * np.exp(half)
-    control, treatment = model.base - half, model.base + half
-    if model.bounds is not None:
-        low, high = model.bounds
-        return np.clip(control, low, high), np.clip(treatment, low, high)
-    return control, treatment
+    half = (model.effect + model.sd * _spread(model, clusters, own, shared)) / 2.0
+    return _on_scale(model, -half, half)
 
 
 def _check_clusters(clusters: IntArray) -> int:

@@ -145,6 +145,7 @@ def guard_findings(
     discordant_clusters: int | None,
     zero_variance: bool = False,
     nominal_p: float = 0.05,
+    least_p: float | None = None,
     guards: Guards = _FLOORS,
 ) -> tuple[Finding, ...]:
     """Lists why the evidence is too little for any verdict, the reason to be given first.
@@ -157,9 +158,11 @@ def guard_findings(
         zero_variance: the clusters' means are all equal.
         nominal_p: two-sided p that the look allows: no randomisation test over G clusters can
             reach less than 2^(1-G), and below 1e-12 a boundary has underflowed.
+        least_p: what a randomisation test could reach, where that isn't 2^(1-G).
         guards: the registered floors.
     """
-    reachable = max(2.0 ** (1 - max(clusters, 1)), _NOMINAL_P_MIN)
+    least = 2.0 ** (1 - max(clusters, 1)) if least_p is None else least_p
+    reachable = max(least, _NOMINAL_P_MIN)
     short = clusters < guards.min_clusters or reachable > nominal_p
     checks: tuple[tuple[Finding, bool], ...] = (
         ("few_clusters", short),

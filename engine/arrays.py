@@ -27,6 +27,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fairtrial.analysis.assigned import ArmCounts
 from fairtrial.analysis.diagnostics import flip_rate
 from fairtrial.analysis.grouping import FloatArray, IntArray
 from fairtrial.analysis.values import Undetermined
@@ -39,6 +40,7 @@ from fairtrial.ledger.protocol import (
 )
 from fairtrial.ledger.slots import STATUSES
 
+from .assigning import is_assigned
 from .frames import BoolArray, Completion, Frame, Pairs, cluster_codes
 from .plan import Plan
 from .protocol_defaults import ALL_REPLICATES
@@ -49,7 +51,9 @@ from .units import Units, population
 __all__ = (
     "cluster_sizes_in_order",
     "clusters_of_population",
+    "complete_counts",
     "complete_sizes",
+    "counts_in_order",
     "flips",
     "logged",
     "pair_up",
@@ -74,27 +78,69 @@ class _Side:
     best: FloatArray
     state: IntArray
     statuses: Mapping[str, int]
+    own: BoolArray
 
 
-def cluster_sizes_in_order(plan: Plan, units: Units, endpoint: Endpoint) -> IntArray:
+def cluster_sizes_in_order(
+    plan: Plan, units: Units, endpoint: Endpoint, comparison: Comparison
+) -> IntArray:
     """Returns the planned units of each cluster in an endpoint's population, in run order."""
-    codes = cluster_codes(plan)
-    kept = codes[_members(plan, units, endpoint)]
-    return np.bincount(kept, minlength=int(codes.max()) + 1).astype(np.int64)
+    kept = _members(plan, units, endpoint) & np.logical_or(*_arms_met(plan, comparison))
+    return _by_cluster(cluster_codes(plan), kept)
 
 
-def clusters_of_population(plan: Plan, units: Units, endpoint: Endpoint) -> tuple[str, ...]:
+def counts_in_order(
+    plan: Plan, units: Units, endpoint: Endpoint, comparison: Comparison
+) -> ArmCounts:
+    """Returns `cluster_sizes_in_order` by arm, for units that are in one arm each."""
+    return _by_arm(plan, _members(plan, units, endpoint), comparison)
+
+
+def clusters_of_population(
+    plan: Plan, units: Units, endpoint: Endpoint, comparison: Comparison
+) -> tuple[str, ...]:
     """Returns the cluster of each planned unit in an endpoint's population."""
-    inside = _members(plan, units, endpoint).tolist()
-    return tuple(name for name, kept in zip(plan.clusters, inside, strict=True) if kept)
+    inside = _members(plan, units, endpoint) & np.logical_or(*_arms_met(plan, comparison))
+    return tuple(name for name, kept in zip(plan.clusters, inside.tolist(), strict=True) if kept)
 
 
 def complete_sizes(frame: Frame, comparison: Comparison, endpoint: Endpoint) -> IntArray:
     """Returns the units of each cluster, in run order, whose slots are all settled."""
+    return _by_cluster(frame.cluster_of, _complete(frame, comparison, endpoint))
+
+
+def complete_counts(frame: Frame, comparison: Comparison, endpoint: Endpoint) -> ArmCounts:
+    """Returns `complete_sizes` by arm, for units that are in one arm each."""
+    return _by_arm(frame.plan, _complete(frame, comparison, endpoint), comparison)
+
+
+def _complete(frame: Frame, comparison: Comparison, endpoint: Endpoint) -> BoolArray:
     inside = _settled_units(frame, comparison, frame.plan.slot_count)
-    inside &= _members(frame.plan, frame.units, endpoint)
-    count = int(frame.cluster_of.max()) + 1
-    return np.bincount(frame.cluster_of[inside], minlength=count).astype(np.int64)
+    return inside & _members(frame.plan, frame.units, endpoint)
+
+
+def _by_cluster(codes: IntArray, kept: BoolArray) -> IntArray:
+    return np.bincount(codes[kept], minlength=int(codes.max()) + 1).astype(np.int64)
+
+
+def _by_arm(plan: Plan, kept: BoolArray, comparison: Comparison) -> ArmCounts:
+    codes = cluster_codes(plan)
+    control, treatment = (
+        _by_cluster(codes, kept & met).astype(np.float64) for met in _arms_met(plan, comparison)
+    )
+    return ArmCounts(control=control, treatment=treatment)
+
+
+def _arms_met(plan: Plan, comparison: Comparison) -> tuple[BoolArray, BoolArray]:
+    """Returns, for control and for treatment, which plan units have a slot in the arm."""
+    unit_of = np.frombuffer(plan.unit_of, dtype=np.uintc)
+    arm_of = np.frombuffer(plan.arm_of, dtype=np.ushort)
+    found: list[BoolArray] = []
+    for arm in (comparison.control, comparison.treatment):
+        met = np.zeros(len(plan.units), dtype=np.bool_)
+        met[unit_of[arm_of == plan.arms.index(arm)]] = True
+        found.append(met)
+    return found[0], found[1]
 
 
 def pair_up(
@@ -130,6 +176,7 @@ def pair_up(
         favour = Completion(control=control.worst[kept], treatment=treatment.best[kept])
         completions.append(favour)
     labels = labels_of(frame)[members[kept]] if endpoint.type in LABELLED else None
+    assigned = is_assigned(frame.protocol)
     gone = {comparison.control: control.state > 0, comparison.treatment: treatment.state > 0}
     pairs = Pairs(
         units=members[kept],
@@ -144,6 +191,12 @@ def pair_up(
         - gone[comparison.control].astype(np.float64),
         planned_clusters=frame.cluster_of[members],
         labels=labels,
+        planned_of={
+            comparison.control: int(np.count_nonzero(control.own)),
+            comparison.treatment: int(np.count_nonzero(treatment.own)),
+        },
+        treated=treatment.own[kept] if assigned else None,
+        planned_treated=treatment.own if assigned else None,
     )
     return twin_pairs(frame, pairs) if endpoint.type == "within_twin_auc" else pairs
 
@@ -186,13 +239,18 @@ def _members(plan: Plan, units: Units, endpoint: Endpoint) -> BoolArray:
 
 
 def _settled_units(frame: Frame, comparison: Comparison, last: int) -> BoolArray:
-    """Returns which plan units have all their slots of both arms settled, up to a position."""
+    """Returns which plan units have all their slots of both arms settled, up to a position.
+
+    A unit that is assigned to another arm has none, and isn't one of them.
+    """
     arms = [frame.plan.arms.index(arm) for arm in (comparison.control, comparison.treatment)]
     wanted = np.isin(frame.arm_of, arms)
     lost = wanted & (frame.status == 0)
     lost[last:] = wanted[last:]
-    open_slots = np.bincount(frame.unit_of[lost], minlength=len(frame.plan.units))
-    return np.asarray(open_slots == 0)
+    count = len(frame.plan.units)
+    open_slots = np.bincount(frame.unit_of[lost], minlength=count)
+    slots = np.bincount(frame.unit_of[wanted], minlength=count)
+    return np.asarray((open_slots == 0) & (slots > 0))
 
 
 def _effective(frame: Frame, valid: BoolArray, invalidated: bool) -> ByteArray:
@@ -217,8 +275,10 @@ class _Reading:
     extreme: bool
 
     def side(self, arm: str) -> _Side:
-        """Returns the values of one arm, one number a unit."""
-        slots = self._slots(arm)
+        """Returns the values of one arm, one number a unit, NaN for a unit in another arm."""
+        table = self._slots(arm)
+        own = table[:, 0] >= 0
+        slots = table[own]
         status, values = self.status[slots], self.values[slots]
         state = np.where(self.valid[slots] & (status == _CODES["ok"]), _VALUE, _EXCLUDE)
         for word in MISSING_STATUSES:
@@ -231,20 +291,21 @@ class _Reading:
         unit_state = _unit_states(state, needed)
         filled = (state > _VALUE) & (unit_state == _WORST)[:, None]
         return _Side(
-            worst=reduced(np.where(filled, low, values), self.endpoint),
-            best=reduced(np.where(filled, high, values), self.endpoint),
-            state=unit_state,
+            worst=_spread(reduced(np.where(filled, low, values), self.endpoint), own),
+            best=_spread(reduced(np.where(filled, high, values), self.endpoint), own),
+            state=np.where(own, _spread(unit_state, own), _VALUE).astype(np.int64),
             statuses=self._counts(status),
+            own=own,
         )
 
     def _slots(self, arm: str) -> IntArray:
-        """Returns the slot of each (unit, replicate) that the reducer reads."""
+        """Returns the slot of each (unit, replicate) that the reducer reads; -1: there is none."""
         frame, number = self.frame, self.frame.plan.arms.index(arm)
         by_all = self.endpoint.type in ALL_REPLICATES
         first = self.endpoint.reducer in (None, "first") and not by_all
         count = 1 if first else frame.protocol.arms[arm].repeats
         own = np.flatnonzero((frame.arm_of == number) & (frame.replicate_of <= count))
-        table = np.empty((len(frame.plan.units), count), dtype=np.int64)
+        table = np.full((len(frame.plan.units), count), -1, dtype=np.int64)
         table[frame.unit_of[own], frame.replicate_of[own] - 1] = own
         return table[self.members]
 
@@ -270,6 +331,13 @@ class _Reading:
         counts = np.bincount(status.ravel(), minlength=_INVALIDATED + 1).tolist()
         words = sorted(_CODES.items())
         return {word: counts[code] for word, code in words if word != "ok" and counts[code]}
+
+
+def _spread(values: FloatArray | IntArray, own: BoolArray) -> FloatArray:
+    """Returns one number a unit from those of an arm's own units, NaN for the others."""
+    found = np.full(own.shape, np.nan)
+    found[own] = values
+    return found
 
 
 def _unit_states(state: IntArray, needed: int) -> IntArray:

@@ -7,7 +7,8 @@ Rules:
   are single. Without a spread there is no simulation.
 - A pilot gives spread, icc (not below 0) and loss of its own paired differences, by the same
   endpoint: what few units show is uncertain, and the report says how many there were.
-- An assumption is of the reduced paired difference, on the scale of the endpoint.
+- An assumption is of the reduced paired difference, on the scale of the endpoint; where each unit
+  is in one arm, of a unit's value within its arm. A pilot of the other kind can't tell it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
 from .arrays import logged, pair_up
+from .assigned_arrays import middle_of_arms, residuals_of_arms
+from .assigning import is_assigned
 from .evaluate import AnalysisContext, frame_of
+from .frames import Pairs
 from .simulated_outcomes import gate_of
 
 __all__ = ("SIMULATED_TYPES", "Assumed", "assumed_by", "model_of", "pilot_assumption")
@@ -37,8 +41,9 @@ class Assumed(msgspec.Struct, frozen=True, kw_only=True):
     """What outcomes are drawn from.
 
     Attributes:
-        discordance: share of pairs that differ; None where outcomes aren't yes or no.
-        sd: of the paired difference.
+        discordance: share of pairs that differ; None where outcomes aren't yes or no, or units
+            are in one arm each.
+        sd: of the paired difference, or of a unit's value within its one arm.
         icc: intra-cluster correlation of the difference.
         missing: share of pairs lost.
         base: see `PairModel`; None: half, or a level at which nothing is negative.
@@ -92,16 +97,19 @@ def pilot_assumption(protocol: Protocol, pilot: AnalysisContext) -> Assumed:
             expected=f"arms {comparison.control} and {comparison.treatment}",
             found=", ".join(pilot.plan.arms),
         )
+    _check_kind(protocol, pilot.protocol)
     frame = replace(frame_of(pilot), protocol=_with_endpoint(pilot.protocol, protocol))
     pairs = pair_up(frame, comparison, endpoint, last=pilot.plan.slot_count)
     scaled = logged(pairs) if endpoint.scale == "log" else pairs
-    if isinstance(scaled, Undetermined) or len(scaled.completions[0].differences) < 2:
+    if isinstance(scaled, Undetermined) or len(scaled.units) < 2 + is_assigned(protocol):
         raise RefusedError(
             "the pilot can't say how differences spread",
             where=f"{pilot.protocol.id}: {endpoint.name}",
             expected="at least two complete pairs",
             found=str(len(pairs.units)),
         )
+    if scaled.treated is not None:
+        return _of_arms(scaled)
     differences = scaled.completions[0].differences
     n = len(differences)
     mean = math.fsum(differences.tolist()) / n
@@ -115,6 +123,33 @@ def pilot_assumption(protocol: Protocol, pilot: AnalysisContext) -> Assumed:
         icc=0.0 if isinstance(found, Undetermined) else min(max(found.icc, 0.0), 0.99),
         missing=1.0 - n / pairs.planned,
         base=_base(control.tolist(), differences.tolist(), is_binary=is_binary),
+        source="pilot",
+        units=n,
+    )
+
+
+def _check_kind(protocol: Protocol, pilot: Protocol) -> None:
+    if is_assigned(protocol) is not is_assigned(pilot):
+        raise RefusedError(
+            "the pilot's units meet other arms than the plan's",
+            where=f"{pilot.id}: design.pairing",
+            expected=protocol.design.pairing,
+            found=pilot.design.pairing,
+            todo="state power.assume, or use a pilot of the same kind",
+        )
+
+
+def _of_arms(pairs: Pairs) -> Assumed:
+    """Returns what units in one arm each show: the spread around the mean of their arm."""
+    rest = residuals_of_arms(pairs)
+    n = len(rest)
+    found = icc_anova(rest, pairs.clusters)
+    return Assumed(
+        discordance=None,
+        sd=math.sqrt(math.fsum((rest * rest).tolist()) / (n - 2)),
+        icc=0.0 if isinstance(found, Undetermined) else min(max(found.icc, 0.0), 0.99),
+        missing=1.0 - n / pairs.planned,
+        base=middle_of_arms(pairs),
         source="pilot",
         units=n,
     )
@@ -134,6 +169,8 @@ def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: f
             expected=", ".join(SIMULATED_TYPES),
             found=endpoint.type,
         )
+    if is_assigned(protocol):
+        return _model_of_arms(endpoint, assumed, effect)
     discordance = assumed.discordance if endpoint.type == "binary" else None
     if endpoint.type == "binary" and discordance is None:
         # Of a difference of -1, 0 or 1 the spread and the mean give the share that differs.
@@ -157,6 +194,32 @@ def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: f
         base=_middle(endpoint, assumed, effect, sd),
         bounds=endpoint.bounds,
         is_log=endpoint.scale == "log",
+    )
+
+
+def _model_of_arms(endpoint: Endpoint, assumed: Assumed, effect: float) -> PairModel:
+    """Returns the model of units in one arm each; a rate follows from the spread of yes or no."""
+    sd, is_binary = assumed.sd or 0.0, endpoint.type == "binary"
+    base = _middle(endpoint, assumed, effect, sd)
+    if is_binary and assumed.base is None:
+        base = (1.0 - math.sqrt(max(1.0 - 4.0 * sd * sd, 0.0))) / 2.0
+    if is_binary and not abs(effect) / 2.0 <= base <= 1.0 - abs(effect) / 2.0:
+        raise RefusedError(
+            "the true difference is larger than the arms' rates allow",
+            where="power.assume.sd",
+            expected=f"a rate between both arms of {abs(effect) / 2.0:g} or more from 0 and 1",
+            found=f"{base:g}, from sd {sd:g}",
+        )
+    return PairModel(
+        effect=effect,
+        sd=sd,
+        icc=min(assumed.icc, 0.999),
+        missing=assumed.missing,
+        base=base,
+        bounds=endpoint.bounds,
+        is_log=endpoint.scale == "log",
+        assigned=True,
+        is_yes_or_no=is_binary,
     )
 
 

@@ -26,9 +26,10 @@ from fairtrial.analysis.paired import (
     t_test,
 )
 from fairtrial.analysis.signflip import sign_flip
-from fairtrial.analysis.values import Undetermined
+from fairtrial.analysis.values import Estimand, Undetermined
 from fairtrial.ledger.protocol import Protocol
 
+from .assigned_arrays import arm_difference, sample_ratio
 from .boundaries import NOMINAL_P_MIN
 from .endings import Ending
 from .estimates import BY_LABEL
@@ -53,6 +54,8 @@ def tests_beside(frame: Frame, final: Final) -> Json:
         for name, p in numbers.tests.items()
     }
     also = frame.protocol.analysis.also
+    if final.pairs.treated is not None:
+        return {**tests, **_of_arms(frame.protocol, final)}
     if "mcnemar" in also and final.endpoint.type == "binary":
         tests["mcnemar"] = _mcnemar(frame.protocol, final)
     if "bootstrap" in also and final.endpoint.type == "auc" and final.pairs.units.size:
@@ -78,6 +81,15 @@ def tests_beside(frame: Frame, final: Final) -> Json:
     return tests
 
 
+def _of_arms(protocol: Protocol, final: Final) -> Json:
+    """Returns what is shown beside where each unit is in one arm: no test compares its outcomes."""
+    wanted = "cluster_weighted" in protocol.analysis.also and protocol.units.cluster is not None
+    if not wanted or not _has_differences(final):
+        return {}
+    other = _beside(lambda: _mean_test(_other_estimand(protocol, final.pairs), final))
+    return {_other_name(protocol): other}
+
+
 def _beside(test: Callable[[], Json]) -> Json:
     """Returns what a test shows, or that it can't be computed from these values."""
     found = computed(test)
@@ -97,13 +109,13 @@ def _alpha(final: Final) -> float:
 
 def warnings_of(frame: Frame, ending: Ending, final: Final) -> list[str]:
     """Returns what a reader of an endpoint's numbers has to know."""
-    found = list(_pair_warnings(frame.protocol, final))
+    found = list(_pair_warnings(frame, final))
     if final.reading is None:
         found.append("shown beside: it does not decide")
     if not ending.planned:
         found.append("the run did not end as planned, so the interval does not keep its level")
     shown = "mcnemar" in frame.protocol.analysis.also and final.endpoint.type == "binary"
-    if shown and frame.protocol.units.cluster is not None:
+    if shown and final.pairs.treated is None and frame.protocol.units.cluster is not None:
         found.append("mcnemar ignores clusters")
     if _has_differences(final):
         found.extend(_estimand_warnings(frame.protocol, final))
@@ -139,13 +151,16 @@ def _differences(pairs: Pairs) -> FloatArray:
     return (against + favour) / 2.0
 
 
-def _other_name(protocol: Protocol) -> str:
+def _other_name(protocol: Protocol) -> Estimand:
     by_unit = protocol.analysis.estimand == "unit_weighted"
     return "cluster_weighted" if by_unit else "unit_weighted"
 
 
 def _other_estimand(protocol: Protocol, pairs: Pairs) -> ClusteredMean | Undetermined:
-    other = equal_weight_mean if _other_name(protocol) == "cluster_weighted" else clustered_mean
+    name = _other_name(protocol)
+    if pairs.treated is not None:
+        return arm_difference(pairs, name)
+    other = equal_weight_mean if name == "cluster_weighted" else clustered_mean
     return other(_differences(pairs), pairs.clusters)
 
 
@@ -162,19 +177,23 @@ def _mean_test(mean: ClusteredMean | Undetermined, final: Final) -> Json:
     }
 
 
-def _pair_warnings(protocol: Protocol, final: Final) -> Iterator[str]:
-    pairs, nouns = final.pairs, plural(unit_noun(protocol))
+def _pair_warnings(frame: Frame, final: Final) -> Iterator[str]:
+    pairs, nouns = final.pairs, plural(unit_noun(frame.protocol))
     if pairs.excluded.size:
-        yield f"excluded in both arms: {pairs.excluded.size} of {pairs.planned} {nouns}"
+        where = "in both arms" if pairs.treated is None else "from the arm that they are in"
+        yield f"excluded {where}: {pairs.excluded.size} of {pairs.planned} {nouns}"
     if len(pairs.completions) > 1:
         yield "lost outcomes were filled in both ways; the interval holds for either"
-    if any(pairs.lost.values()) and _arms_differ(protocol, pairs):
+    if any(pairs.lost.values()) and _arms_differ(frame, pairs):
         yield "the arms lost outcomes at different rates"
     if final.undetermined is not None:
         yield final.undetermined
 
 
-def _arms_differ(protocol: Protocol, pairs: Pairs) -> bool:
+def _arms_differ(frame: Frame, pairs: Pairs) -> bool:
+    protocol = frame.protocol
+    if pairs.treated is not None:
+        return all(pairs.planned_of.values()) and sample_ratio(frame.protocol, pairs) < _DIFFERS_P
     sums = group(pairs.lost_difference, pairs.planned_clusters).sums
     found = sign_flip(sums, seed=protocol.design.seed, resamples=protocol.analysis.resamples)
     return found.p_value < _DIFFERS_P

@@ -10,6 +10,8 @@ Rules (PROTOCOL-V1, section 7.2):
 - A look is eligible by design when the guards hold for its planned clusters, 2^(1-G) is at most its
   nominal p, that p is at least 1e-12, and a later look brings new information or it is the last.
 - A look that isn't eligible spends nothing; the next eligible one spends it.
+- Where each unit is in one arm, fractions and df are those of the arm contrast, in place of
+  2^(1-G) stands what an assignment of whole clusters could reach, and discordance says nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +23,15 @@ from functools import cache
 from itertools import accumulate
 from typing import Final, Literal
 
+from fairtrial.analysis.assigned import (
+    ArmCounts,
+    assigned_df,
+    assigned_fractions,
+    assigned_weights,
+    least_p,
+)
 from fairtrial.analysis.distributions import normal_sf
-from fairtrial.analysis.grouping import IntArray
+from fairtrial.analysis.grouping import IntArray, exact_sum
 from fairtrial.analysis.paired import satterthwaite_df
 from fairtrial.analysis.sequential import Spending, information_fractions, spending_boundary
 from fairtrial.analysis.values import Undetermined
@@ -30,7 +39,8 @@ from fairtrial.analysis.verdict import Guards, guard_findings
 from fairtrial.ledger.events import LookTest
 from fairtrial.ledger.protocol import Comparison, Endpoint, Protocol
 
-from .arrays import cluster_sizes_in_order
+from .arrays import cluster_sizes_in_order, counts_in_order
+from .assigning import is_assigned
 from .plan import LookCut, Plan
 from .units import Units
 
@@ -159,25 +169,33 @@ def look_tests(
     protocol: Protocol, plan: Plan, units: Units, test: Test, cuts: Sequence[LookCut]
 ) -> tuple[LookTest, ...]:
     """Returns the boundary of a test at each look, as known before any outcome."""
-    sizes = cluster_sizes_in_order(plan, units, test.endpoint)
+    sizes = cluster_sizes_in_order(plan, units, test.endpoint, test.comparison)
+    counts = None
+    if is_assigned(protocol):
+        counts = counts_in_order(plan, units, test.endpoint, test.comparison).present()
     counted = list(accumulate(int(size > 0) for size in sizes.tolist()))
     ends = [counted[cut.clusters - 1] for cut in cuts]
     sizes = sizes[sizes > 0]
-    fractions = _fractions(protocol, test.endpoint, sizes, ends)
+    fractions = _fractions(protocol, test.endpoint, sizes if counts is None else counts, ends)
     history: list[float] = []
     found: list[LookTest] = []
     for index, (end, fraction) in enumerate(zip(ends, fractions, strict=True)):
         boundary = Nominal(0.0, None)
-        if end:
+        if end and fraction > 0.0:
             boundary = nominal(test, protocol, index + 1, fraction, history=tuple(history))
-        df = _design_df(protocol, test.endpoint, sizes[:end])
+        seen = sizes[:end] if counts is None else counts.first(end)
+        df = _design_df(protocol, test.endpoint, seen)
         reasons = guard_findings(
             clusters=end,
             df=df if uses_t(protocol, test.endpoint) else None,
             discordant_clusters=end if needs_discordance(protocol, test.endpoint) else None,
             nominal_p=boundary.p,
+            least_p=least_p(seen) if isinstance(seen, ArmCounts) else None,
             guards=guards_of(protocol),
         )
+        # Arms that aren't there yet, or are in one cluster each, leave nothing to compute.
+        if isinstance(seen, ArmCounts) and df is None and not reasons:
+            reasons = ("few_clusters",)
         more = index + 1 == len(ends) or ends[index + 1] > end
         eligible = not reasons and boundary.p >= NOMINAL_P_MIN and more
         if eligible:
@@ -207,7 +225,7 @@ def guards_of(protocol: Protocol) -> Guards:
 
 
 def discordance_counts(endpoint: Endpoint) -> bool:
-    """Returns whether an endpoint needs clusters in which the arms differ."""
+    """Returns whether an endpoint of pairs needs clusters in which the arms differ."""
     return endpoint.type in ("binary", "bounded", "agreement", "pass_at_k", "pass_hat_k")
 
 
@@ -220,16 +238,23 @@ def margin_on(endpoint: Endpoint, margin: float) -> float:
 
 
 def reached_fraction(
-    protocol: Protocol, endpoint: Endpoint, planned: IntArray, reached: IntArray
+    protocol: Protocol,
+    endpoint: Endpoint,
+    planned: IntArray | ArmCounts,
+    reached: IntArray | ArmCounts,
 ) -> float:
     """Returns the share of information in units that a run reached before it ended, at most 1.
 
     Args:
         protocol: icc and estimand.
         endpoint: whose units.
-        planned: planned units of each cluster.
+        planned: planned units of each cluster, by arm where each is in one.
         reached: those whose slots are all settled.
     """
+    if isinstance(planned, ArmCounts) or isinstance(reached, ArmCounts):
+        assert isinstance(planned, ArmCounts)
+        assert isinstance(reached, ArmCounts)
+        return _reached_assigned(protocol, planned, reached)
     whole, part = (_information(protocol, endpoint, sizes) for sizes in (planned, reached))
     return min(1.0, part / whole) if whole > 0.0 else 0.0
 
@@ -238,7 +263,8 @@ def uses_t(protocol: Protocol, endpoint: Endpoint) -> bool:
     """Returns whether the degrees of freedom matter: not for Tango's z on single units."""
     if is_anytime(protocol):
         return False
-    return protocol.units.cluster is not None or endpoint.type != "binary"
+    tango = endpoint.type == "binary" and not is_assigned(protocol)
+    return protocol.units.cluster is not None or not tango
 
 
 def is_anytime(protocol: Protocol) -> bool:
@@ -248,7 +274,8 @@ def is_anytime(protocol: Protocol) -> bool:
 
 def needs_discordance(protocol: Protocol, endpoint: Endpoint) -> bool:
     """Returns whether the guard of discordant clusters applies."""
-    return discordance_counts(endpoint) and not is_anytime(protocol)
+    free = is_anytime(protocol) or is_assigned(protocol)
+    return discordance_counts(endpoint) and not free
 
 
 def _role(protocol: Protocol, endpoint: Endpoint) -> Literal["primary", "harm", "saving"] | None:
@@ -276,7 +303,7 @@ def _alpha(protocol: Protocol, role: Literal["primary", "harm", "saving"]) -> fl
 
 
 def _fractions(
-    protocol: Protocol, endpoint: Endpoint, sizes: IntArray, ends: Sequence[int]
+    protocol: Protocol, endpoint: Endpoint, sizes: IntArray | ArmCounts, ends: Sequence[int]
 ) -> tuple[float, ...]:
     """Returns the fraction of each look, 0 where the population has no unit yet.
 
@@ -285,13 +312,35 @@ def _fractions(
     distinct = sorted(set(ends) - {0})
     if not distinct:
         return (0.0,) * len(ends)
+    icc = protocol.looks.icc or 0.0
+    if isinstance(sizes, ArmCounts):
+        found = _assigned_fractions(protocol, sizes, distinct, icc)
+        return tuple({0: 0.0, **found}[end] for end in ends)
     if endpoint.type in BY_CLUSTER:
         return tuple(end / sizes.size for end in ends)
-    shares = information_fractions(
-        sizes, distinct, icc=protocol.looks.icc or 0.0, estimand=protocol.analysis.estimand
-    )
+    shares = information_fractions(sizes, distinct, icc=icc, estimand=protocol.analysis.estimand)
     by_end = {0: 0.0, **dict(zip(distinct, shares, strict=True))}
     return tuple(by_end[end] for end in ends)
+
+
+def _assigned_fractions(
+    protocol: Protocol, counts: ArmCounts, cuts: Sequence[int], icc: float
+) -> dict[int, float]:
+    estimand = protocol.analysis.estimand
+    if min(counts.control.sum(), counts.treatment.sum()) == 0.0:
+        return dict.fromkeys(cuts, 0.0)
+    shares = assigned_fractions(counts, cuts, icc=icc, estimand=estimand)
+    return dict(zip(cuts, shares, strict=True))
+
+
+def _reached_assigned(protocol: Protocol, planned: ArmCounts, reached: ArmCounts) -> float:
+    """Returns the share of a cluster's weight by the share of its units that were reached."""
+    kept = planned.sizes > 0.0
+    weights = assigned_weights(
+        planned.present(), icc=protocol.looks.icc or 0.0, estimand=protocol.analysis.estimand
+    )
+    shares = reached.sizes[kept] / planned.sizes[kept]
+    return min(1.0, exact_sum(weights * shares) / exact_sum(weights))
 
 
 def _information(protocol: Protocol, endpoint: Endpoint, sizes: IntArray) -> float:
@@ -306,7 +355,10 @@ def _information(protocol: Protocol, endpoint: Endpoint, sizes: IntArray) -> flo
     return math.fsum(weights)
 
 
-def _design_df(protocol: Protocol, endpoint: Endpoint, sizes: IntArray) -> float | None:
+def _design_df(protocol: Protocol, endpoint: Endpoint, sizes: IntArray | ArmCounts) -> float | None:
+    if isinstance(sizes, ArmCounts):
+        found = assigned_df(sizes, estimand=protocol.analysis.estimand)
+        return None if isinstance(found, Undetermined) else found
     if endpoint.type in ("auc", "precision") or protocol.analysis.estimand == "cluster_weighted":
         return float(sizes.size - 1) if sizes.size > 1 else None
     if not sizes.size:

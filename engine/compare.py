@@ -20,6 +20,7 @@ import msgspec
 from fairtrial.ledger.events import Decision, Head
 from fairtrial.ledger.protocol import Protocol, RecordedDriver
 
+from .assigning import plan_of
 from .beside import Json, tests_beside, warnings_of
 from .conclude import conclude
 from .driver_recorded import parse_recorded
@@ -29,7 +30,7 @@ from .finals import Final, finals
 from .look_table import look_table, power_findings
 from .outcome_table import OutcomeTable, read_outcome_table
 from .outcomes import collect_decisions
-from .plan import Plan, build_plan
+from .plan import Plan
 from .protocol_file import parse_protocol
 from .result_body import ResultBody
 from .table_protocol import TableTrial, arm_names, table_trial
@@ -187,8 +188,7 @@ def _imply(table: OutcomeTable, data: bytes, id: str) -> _Implied:
 def _parsed(table: OutcomeTable, trial: TableTrial) -> _Implied:
     protocol = parse_protocol(trial.protocol.encode(), name=table.name, media="yaml")
     units = parse_units(trial.units, protocol.units, name=table.name, seed=protocol.design.seed)
-    repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
-    plan = build_plan(units.ids, units.clusters, repeats, seed=protocol.design.seed)
+    plan = plan_of(protocol, units)
     return _Implied(table, trial, protocol, units, plan)
 
 

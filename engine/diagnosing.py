@@ -5,9 +5,11 @@ Leaves the tests to `analysis/diagnostics.py`, and what a positive one does to `
 Rules:
 - Looked at are the data that the comparison ends with, of its first primary endpoint.
 - Positive: an outcome served by another model than requested; an order effect or a drift with p
-  below 0.01; unit- and cluster-weighted differences more than one standard error apart.
+  below 0.01; unit- and cluster-weighted differences more than one standard error apart; units
+  that are in one arm each lost unevenly, with p below 0.01.
 - What can't be tested is not positive, and says why.
 - A number that isn't a mean of one difference a pair (AUC, precision) has no order, drift or size.
+- Of units in one arm each there is no order and no drift, but always a sample ratio.
 - Flips between replicates are shown and never positive.
 """
 
@@ -22,18 +24,19 @@ from fairtrial.analysis.diagnostics import order_effect, time_drift
 from fairtrial.analysis.grouping import FloatArray
 from fairtrial.analysis.guarded import computed
 from fairtrial.analysis.paired import ClusteredMean, clustered_mean, equal_weight_mean
-from fairtrial.analysis.values import Undetermined
+from fairtrial.analysis.values import Estimand, Undetermined
 from fairtrial.ledger.protocol import Comparison, DiagnosticEffect
 
 from .arrays import flips
+from .assigned_arrays import arm_difference, sample_ratio
 from .estimates import BY_LABEL
 from .frames import Frame, Pairs, treatment_first
-from .wording import cluster_noun
+from .wording import cluster_noun, plural, unit_noun
 
 __all__ = ("POSITIVE_P", "Diagnosis", "DiagnosisName", "diagnoses")
 
 DiagnosisName: TypeAlias = Literal[
-    "served_model", "order_effect", "time_drift", "informative_size", "flip_rate"
+    "served_model", "order_effect", "time_drift", "sample_ratio", "informative_size", "flip_rate"
 ]
 POSITIVE_P: Constant = 0.01
 
@@ -70,7 +73,9 @@ def diagnoses(frame: Frame, comparison: Comparison, pairs: Pairs, last: int) -> 
     """
     found = [_served(frame, comparison, last)]
     endpoint = next(each for each in frame.protocol.endpoints if each.role == "primary")
-    if len(pairs.units) and endpoint.type not in BY_LABEL:
+    if pairs.treated is not None:
+        found += [_sample_ratio(frame, comparison, pairs), *_informative(frame, pairs)]
+    elif len(pairs.units) and endpoint.type not in BY_LABEL:
         found += [_order(frame, comparison, pairs), _drift(frame, pairs)]
         found += list(_informative(frame, pairs))
     return found + list(_flips(frame, comparison, last))
@@ -128,12 +133,14 @@ def _drift(frame: Frame, pairs: Pairs) -> Diagnosis:
 def _informative(frame: Frame, pairs: Pairs) -> Iterator[Diagnosis]:
     if frame.protocol.units.cluster is None:
         return
-    differences = _differences(pairs)
-    by_unit = computed(lambda: clustered_mean(differences, pairs.clusters))
-    by_cluster = computed(lambda: equal_weight_mean(differences, pairs.clusters))
+    by_unit = computed(lambda: _mean(pairs, "unit_weighted"))
+    by_cluster = computed(lambda: _mean(pairs, "cluster_weighted"))
     effect = frame.protocol.diagnostics.informative_size
     if not isinstance(by_unit, ClusteredMean) or not isinstance(by_cluster, ClusteredMean):
-        yield _untested("informative_size", effect, "cluster size: too few clusters")
+        why = "too few clusters"
+        if pairs.treated is not None and isinstance(by_cluster, Undetermined):
+            why = by_cluster.reason
+        yield _untested("informative_size", effect, f"cluster size: {why}")
         return
     chosen = by_unit if frame.protocol.analysis.estimand == "unit_weighted" else by_cluster
     gap = by_unit.estimate - by_cluster.estimate
@@ -161,6 +168,33 @@ def _flips(frame: Frame, comparison: Comparison, last: int) -> Iterator[Diagnosi
                 p_value=None,
                 text=f"replicates of {arm} differ in {100 * rate:.1f} % of its units",
             )
+
+
+def _sample_ratio(frame: Frame, comparison: Comparison, pairs: Pairs) -> Diagnosis:
+    arms = (comparison.control, comparison.treatment)
+    planned, lost = pairs.planned_of, pairs.lost
+    left = ", ".join(f"{arm} {planned[arm] - lost[arm]} of {planned[arm]}" for arm in arms)
+    effect = frame.protocol.diagnostics.sample_ratio
+    nouns = plural(unit_noun(frame.protocol))
+    if not all(planned[arm] for arm in arms):
+        return _untested("sample_ratio", effect, f"assigned {nouns} with an outcome: {left}")
+    p = sample_ratio(frame.protocol, pairs)
+    shares = [(planned[arm] - lost[arm]) / planned[arm] for arm in arms]
+    return Diagnosis(
+        name="sample_ratio",
+        effect=effect,
+        positive=p < POSITIVE_P,
+        value=shares[1] - shares[0],
+        p_value=p,
+        text=f"assigned {nouns} with an outcome: {left} (p {p:.3g})",
+    )
+
+
+def _mean(pairs: Pairs, estimand: Estimand) -> ClusteredMean | Undetermined:
+    if pairs.treated is not None:
+        return arm_difference(pairs, estimand)
+    mean = clustered_mean if estimand == "unit_weighted" else equal_weight_mean
+    return mean(_differences(pairs), pairs.clusters)
 
 
 def _differences(pairs: Pairs) -> FloatArray:

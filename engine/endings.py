@@ -22,7 +22,8 @@ from fairtrial.analysis.verdict import ReasonCode, Verdict
 from fairtrial.ledger.events import LookEndpoint
 from fairtrial.ledger.protocol import Comparison
 
-from .arrays import cluster_sizes_in_order, complete_sizes
+from .arrays import cluster_sizes_in_order, complete_counts, complete_sizes, counts_in_order
+from .assigning import is_assigned
 from .boundaries import Test, reached_fraction, tests_of
 from .combining import Claim, combined, is_decided, read_together
 from .diagnosing import Diagnosis, diagnoses
@@ -228,8 +229,12 @@ class _Reader:
     def _end_place(self, test: Test) -> Place:
         """Returns where a run that ended between looks stands: at all complete pairs."""
         taken, slots = len(self._context.taken), self._context.plan.slot_count
-        planned = cluster_sizes_in_order(self._context.plan, self._context.units, test.endpoint)
-        reached = complete_sizes(self._frame, test.comparison, test.endpoint)
+        assigned = is_assigned(self._protocol)
+        plan, units, endpoint = self._context.plan, self._context.units, test.endpoint
+        planned_in = counts_in_order if assigned else cluster_sizes_in_order
+        reached_in = complete_counts if assigned else complete_sizes
+        planned = planned_in(plan, units, endpoint, test.comparison)
+        reached = reached_in(self._frame, test.comparison, endpoint)
         return Place(
             number=min(taken + 1, len(self._context.looks)),
             last=slots,

@@ -10,6 +10,8 @@ Rules (PROTOCOL-V1, sections 6 and 7.3):
 - Without a nominal p that a test could reach there are no limits.
 - A number that can't be computed is None, and `undetermined` says why.
 - On the log scale differences are logarithms of ratios; means are geometric.
+- Where each unit is in one arm, the difference is one of means between units, and no pair is
+  counted: none is discordant.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from fairtrial.analysis.anytime import deciding_sequence
+from fairtrial.analysis.assigned import deciding_assigned
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.grouping import FloatArray, Groups, IntArray, exact_sum, group
 from fairtrial.analysis.guarded import NOT_COMPUTABLE, all_finite, computed
@@ -30,6 +33,7 @@ from fairtrial.analysis.values import Estimand, Family, Undetermined
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
 from .arrays import logged
+from .assigned_arrays import finite, in_arm, is_flat
 from .boundaries import NOMINAL_P_MIN, is_anytime
 from .frames import Completion, Pairs
 
@@ -138,6 +142,8 @@ def estimate(
         reason = next(each.reason for each in decided if isinstance(each, Undetermined))
         nothing_varies = counted.clusters > 1 and endpoint.type not in BY_LABEL
         nothing_varies = nothing_varies and NOT_COMPUTABLE not in decided
+        if on_scale.treated is not None:
+            nothing_varies = is_flat(on_scale, protocol.analysis.estimand)
         return replace(counted, zero_variance=nothing_varies, undetermined=reason)
     numbers = _hull(counted, found, null)
     if _by_sequence(protocol, endpoint):
@@ -165,6 +171,15 @@ def _decide(
     null: float,
 ) -> Deciding | Undetermined:
     """Returns the deciding interval of one completion by the method of the endpoint's type."""
+    if pairs.treated is not None:
+        return deciding_assigned(
+            in_arm(completion, pairs),
+            pairs.treated,
+            pairs.clusters,
+            estimand=protocol.analysis.estimand,
+            nominal_p=nominal_p,
+            null=null,
+        )
     if endpoint.type in BY_LABEL:
         assert pairs.labels is not None
         by_label = deciding_auc if endpoint.type == "auc" else deciding_precision
@@ -239,6 +254,8 @@ def _without_limits(numbers: Numbers) -> Numbers:
 
 def _counted(pairs: Pairs, protocol: Protocol, scale: ScaleName) -> Numbers:
     """Returns what can be counted and averaged in any pairs."""
+    if pairs.treated is not None:
+        return _counted_assigned(pairs, protocol, scale)
     estimand = protocol.analysis.estimand
     against = pairs.completions[0].differences
     favour = pairs.completions[-1].differences
@@ -262,10 +279,37 @@ def _counted(pairs: Pairs, protocol: Protocol, scale: ScaleName) -> Numbers:
     )
 
 
+def _counted_assigned(pairs: Pairs, protocol: Protocol, scale: ScaleName) -> Numbers:
+    """Returns `_counted` of units that are in one arm each."""
+    estimand = protocol.analysis.estimand
+    sides = [
+        (
+            _mean(each.control, pairs.clusters, estimand),
+            _mean(each.treatment, pairs.clusters, estimand),
+        )
+        for each in pairs.completions
+    ]
+    differences = [b - a for a, b in sides if a is not None and b is not None]
+    return Numbers(
+        scale=scale,
+        n=int(pairs.units.size),
+        clusters=len(set(pairs.clusters.tolist())),
+        discordant_clusters=0,
+        only_control=0,
+        only_treatment=0,
+        control=_middle([a for a, _ in sides], scale),
+        treatment=_middle([b for _, b in sides], scale),
+        estimate=_middle(differences, "raw"),
+        tests={},
+        parts={},
+    )
+
+
 def _mean(values: FloatArray, clusters: IntArray, estimand: Estimand) -> float | None:
-    if not len(values):
+    own = finite(values)
+    if not own.any():
         return None
-    found = computed(lambda: _mean_of(group(values, clusters), estimand))
+    found = computed(lambda: _mean_of(group(values[own], clusters[own]), estimand))
     return None if isinstance(found, Undetermined) or not math.isfinite(found) else found
 
 

@@ -263,7 +263,7 @@ def _comparison(comparison: Comparison, readings: Sequence[Reading]) -> LookComp
 def _endpoint(reading: Reading) -> LookEndpoint:
     """Returns one reading as the wire has it; the first scale leads, tests have all of them."""
     first = reading.scales[0]
-    counts = discordance_counts(reading.test.endpoint)
+    counts = discordance_counts(reading.test.endpoint) and reading.pairs.treated is None
     return LookEndpoint(
         name=reading.test.endpoint.name,
         information_fraction=reading.place.fraction,

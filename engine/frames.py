@@ -5,6 +5,8 @@ Leaves the making of pairs, under the missing rules, to `arrays.py`.
 Rules:
 - Plan units stand in run order; everything here is indexed by their place in it.
 - Of a pair there are two completions where worst-case values were filled in, else one.
+- Where each unit is in one arm, a "pair" is that unit: the other arm's number is NaN, and `treated`
+  says which arm it is in.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Completion:
-    """One number a pair and arm, shape (n,)."""
+    """One number a pair and arm, shape (n,); NaN in the arm that an assigned unit isn't in."""
 
     control: FloatArray
     treatment: FloatArray
@@ -88,6 +90,9 @@ class Pairs:
         lost_difference: treatment's lost units minus control's, one number a planned unit;
             `planned_clusters` are their clusters.
         labels: truth of each pair, 0 or 1, for types that need it.
+        planned_of: planned units by arm: all of them in either, unless units are assigned.
+        treated: whether each unit is in the treatment arm, shape (n,); None where each is in both.
+        planned_treated: the same for every planned unit.
     """
 
     units: IntArray
@@ -101,6 +106,9 @@ class Pairs:
     lost_difference: FloatArray
     planned_clusters: IntArray
     labels: IntArray | None = None
+    planned_of: Mapping[str, int]
+    treated: BoolArray | None = None
+    planned_treated: BoolArray | None = None
 
 
 def build_frame(protocol: Protocol, plan: Plan, units: Units, outcomes: Outcomes) -> Frame:

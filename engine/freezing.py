@@ -22,10 +22,11 @@ from fairtrial.ledger.protocol import Protocol, is_live, nano_usd
 from fairtrial.ledger.sections import CommandDriver, PythonDriver
 from fairtrial.ledger.state import Experiment
 
+from .assigning import plan_of
 from .drivers import Driver, open_driver
 from .files import list_files
 from .look_table import PowerReport, look_table, power_findings
-from .plan import Plan, build_plan, plan_lines
+from .plan import Plan, plan_lines
 from .power_file import parse_power_report
 from .power_values import SimulatedPower
 from .registering import rules_of
@@ -103,8 +104,7 @@ def design_of(protocol: Protocol, folder: Path, *, power_report: bytes | None = 
         RefusedError: The power report is about another plan.
     """
     units = read_units(protocol, folder)
-    repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
-    plan = build_plan(units.ids, units.clusters, repeats, seed=protocol.design.seed)
+    plan = plan_of(protocol, units)
     table = look_table(protocol, plan, units)
     first = {plan.units[plan.unit_of[i]] for i in range(table[0].last)}
     check_units(units, protocol.endpoints, first_look=first, name=protocol.units.file)

@@ -207,7 +207,7 @@ def _guard_sentence(protocol: Protocol, plan: Plan, units: Units, found: Endpoin
         return "the last look has no share of alpha that a test could reach"
     comparison = next(c for c in protocol.analysis.comparisons if c.name == found.comparison)
     endpoint = next(e for e in protocol.endpoints if e.name == found.endpoint)
-    kept = clusters_of_population(plan, units, endpoint)
+    kept = clusters_of_population(plan, units, endpoint, comparison)
     code: Guard = found.guards[0]
     if code == "few_discordant_clusters":
         least = protocol.decision.guards.min_discordant_clusters

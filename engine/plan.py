@@ -111,7 +111,12 @@ class Plan:
 
 
 def build_plan(
-    ids: Sequence[str], clusters: Sequence[str], repeats: Mapping[str, int], *, seed: int
+    ids: Sequence[str],
+    clusters: Sequence[str],
+    repeats: Mapping[str, int],
+    *,
+    seed: int,
+    only: Mapping[str, str] | None = None,
 ) -> Plan:
     """Returns the plan in which each unit meets each arm `repeats[arm]` times.
 
@@ -120,6 +125,7 @@ def build_plan(
         clusters: The cluster of each unit; the id itself where each unit is its own cluster.
         repeats: Planned replicates of each arm, at least 1.
         seed: The registered seed.
+        only: The one arm that a unit meets, by id, where each is in one arm; every arm has a unit.
     """
     order = unit_order(ids, clusters, seed=seed)
     arms = tuple(sorted(repeats))
@@ -127,6 +133,8 @@ def build_plan(
     for place, index in enumerate(order):
         for replicate in range(1, max(repeats.values()) + 1):
             ranked = _arm_order(arms, repeats, ids[index], replicate, seed)
+            if only is not None:
+                ranked = [arm for arm in ranked if arms[arm] == only[ids[index]]]
             unit_of.extend([place] * len(ranked))
             arm_of.extend(ranked)
             replicate_of.extend([replicate] * len(ranked))

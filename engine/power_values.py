@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from fairtrial.analysis.assigned import ArmCounts
 from fairtrial.analysis.power import Assumption, power_report
 from fairtrial.analysis.power import Plan as LastLook
 from fairtrial.analysis.power import PowerReport as Assessment
@@ -25,7 +26,8 @@ from fairtrial.analysis.verdict import Rule
 from fairtrial.ledger.events import Blob, LookTest
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
-from .arrays import cluster_sizes_in_order
+from .arrays import cluster_sizes_in_order, counts_in_order
+from .assigning import is_assigned
 from .boundaries import (
     BY_CLUSTER,
     Test,
@@ -160,9 +162,10 @@ def assess(
     protocol: Protocol, plan: Plan, units: Units, test: Test, last: LookTest
 ) -> EndpointPower:
     """Returns what the last look can find on a primary endpoint."""
-    sizes = cluster_sizes_in_order(plan, units, test.endpoint)
+    sizes = cluster_sizes_in_order(plan, units, test.endpoint, test.comparison)
     look = LastLook(
         sizes=sizes[sizes > 0],
+        counts=_counts(protocol, plan, units, test),
         estimand=protocol.analysis.estimand,
         nominal_p=last.nominal_p,
         rule=decision_rules(protocol)[0],
@@ -190,6 +193,13 @@ def assess(
         best_power=_number(found.best_power),
         table=_cells(found),
     )
+
+
+def _counts(protocol: Protocol, plan: Plan, units: Units, test: Test) -> ArmCounts | None:
+    """Returns the units of each cluster by arm, where each is in one."""
+    if not is_assigned(protocol):
+        return None
+    return counts_in_order(plan, units, test.endpoint, test.comparison).present()
 
 
 def _number(value: float | Undetermined) -> float | None:

@@ -26,6 +26,7 @@ from fairtrial.ledger.protocol import (
 )
 
 from .protocol_nodes import Reading
+from .protocol_rules_assigned import check_design
 from .protocol_rules_endpoints import check_endpoints
 from .protocol_rules_numbers import check_numbers
 from .protocol_rules_verdict import check_verdict
@@ -38,7 +39,7 @@ def check_rules(protocol: Protocol, reading: Reading) -> None:
     for check in (
         _check_kind,
         _check_units,
-        _check_design,
+        check_design,
         _check_arms,
         _check_drivers,
         _check_identity,
@@ -98,23 +99,6 @@ def _check_units(p: Protocol, reading: Reading) -> None:
             todo="take it out, or write units.allow_label with the reason",
             needs=["units.label", "units.allow_label"],
         )
-
-
-def _check_design(p: Protocol, reading: Reading) -> None:
-    assign = p.design.assign
-    if p.design.pairing == "paired" and reading.is_given("design.assign"):
-        todo = "leave it out: each unit is in every arm"
-        reading.refuse("design.assign", "given while paired", todo=todo, needs=["design.pairing"])
-    elif p.design.pairing == "assigned" and assign is None:
-        reading.missing("design.assign", "by, ratio and within", "design.pairing")
-    if assign is None:
-        return
-    if assign.by == "cluster" and assign.within == "cluster":
-        what = "clusters can't be assigned within clusters"
-        reading.refuse("design.assign.within", what, expected="stratum or none")
-    for name in assign.ratio:
-        if name not in p.arms:
-            _refuse_no_arm(p, reading, f"design.assign.ratio.{name}", name)
 
 
 def _refuse_no_arm(p: Protocol, reading: Reading, path: str, name: str) -> None:

@@ -23,6 +23,9 @@ _Unsupported: TypeAlias = tuple[str, str, str]
 # Types whose lost outcomes have no worst value that is known without the others.
 _NO_WORST = ("auc", "within_twin_auc", "precision", "agreement")
 
+# Types whose number compares units with each other, by their truth.
+_BY_TRUTH = ("auc", "within_twin_auc", "precision")
+
 
 def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
     """Refuses a protocol that this version understands but can't carry out.
@@ -34,7 +37,7 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
     Raises:
         ProtocolError: Names every field that has to wait for a later version.
     """
-    checks = (_kind, _endpoints, _looks, _margins, _conduct, _diagnostics)
+    checks = (_kind, _endpoints, _assigned, _looks, _margins, _conduct)
     problems = tuple(
         Problem(
             what="understood, not supported by this version",
@@ -53,8 +56,6 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
 def _kind(p: Protocol) -> Iterator[_Unsupported]:
     if p.kind != "comparison":
         yield "kind", p.kind, "comparison"
-    if p.design.pairing != "paired":
-        yield "design.pairing", p.design.pairing, "paired"
 
 
 def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
@@ -64,6 +65,17 @@ def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
             if rule not in ("exclude_pair", "refuse", "value"):
                 path = f"endpoints.{endpoint.name}.missing.{status}"
                 yield path, f"{rule} for type {endpoint.type}", "exclude_pair, refuse or value"
+
+
+def _assigned(p: Protocol) -> Iterator[_Unsupported]:
+    if p.design.pairing != "assigned":
+        return
+    for endpoint in p.endpoints:
+        if endpoint.type in _BY_TRUTH:
+            path = f"endpoints.{endpoint.name}.type"
+            yield path, f"{endpoint.type} of assigned units", "a mean of one number a unit"
+    if p.looks.kind == "anytime":
+        yield "looks.kind", "anytime with assigned units", "planned"
 
 
 def _looks(p: Protocol) -> Iterator[_Unsupported]:
@@ -99,9 +111,3 @@ def _margins(p: Protocol) -> Iterator[_Unsupported]:
 def _conduct(p: Protocol) -> Iterator[_Unsupported]:
     if p.blinding.arms:
         yield "blinding.arms", "true", "false"
-
-
-def _diagnostics(p: Protocol) -> Iterator[_Unsupported]:
-    # Shares of arms that are assigned at random: not of this version's paired design.
-    if p.diagnostics.sample_ratio != "show":
-        yield "diagnostics.sample_ratio", "inconclusive", "show"

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
 
+from fairtrial.analysis.assigned import arm_counts, least_p
 from fairtrial.analysis.verdict import (
     ReasonCode,
     Verdict,
@@ -170,8 +171,8 @@ def read_test(frame: Frame, test: Test, place: Place, *, invalidated: bool = Fal
 
 def over_limit(protocol: Protocol, pairs: Pairs) -> bool:
     """Returns whether an arm lost a larger share of the planned units than the protocol allows."""
-    allowed = Fraction(repr(protocol.missing.limit)) * pairs.planned
-    return any(count > allowed for count in pairs.lost.values())
+    allowed = Fraction(repr(protocol.missing.limit))
+    return any(count > allowed * pairs.planned_of[arm] for arm, count in pairs.lost.items())
 
 
 def reason_of(why_not: Sequence[str]) -> ReasonCode:
@@ -233,6 +234,7 @@ def _why_not(
         else None,
         zero_variance=any(each.zero_variance for each in scales),
         nominal_p=boundary.p,
+        least_p=_least_p(pairs),
         guards=guards_of(protocol),
     )
     found: list[str] = []
@@ -246,6 +248,12 @@ def _why_not(
     if not found and (not place.by_design or boundary.p < NOMINAL_P_MIN):
         found.append("little_information")
     return tuple(found)
+
+
+def _least_p(pairs: Pairs) -> float | None:
+    if pairs.treated is None or not pairs.units.size:
+        return None
+    return least_p(arm_counts(pairs.treated, pairs.clusters))
 
 
 def _claim(

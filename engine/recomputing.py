@@ -24,10 +24,11 @@ from fairtrial.ledger.findings import Finding, Level, NumbersCase
 from fairtrial.ledger.protocol import Protocol, decode_resolved, encode_resolved, section_digests
 from fairtrial.ledger.state import Experiment
 
+from .assigning import plan_of
 from .concluding import conclude_event, look_event
 from .freezing import arm_terms
 from .look_table import look_table
-from .plan import build_plan, parse_plan, plan_lines
+from .plan import parse_plan, plan_lines
 from .protocol_file import parse_protocol
 from .registering import amended_looks, rules_of
 from .trial import Reader
@@ -119,8 +120,7 @@ def _plan(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterato
     protocol = reader.protocol(known)
     frozen = msgspec.structs.replace(known, units_blob=event.units)
     units = reader.units(frozen)
-    repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
-    plan = build_plan(units.ids, units.clusters, repeats, seed=protocol.design.seed)
+    plan = plan_of(protocol, units)
     recorded = reader.blobs.get(event.plan)
     if plan_lines(plan) != recorded:
         first = _first_slot(plan_lines(plan), recorded)

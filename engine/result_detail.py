@@ -106,6 +106,7 @@ def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
         "name": comparison.name,
         "treatment": comparison.treatment,
         "control": comparison.control,
+        "assigned": _assigned(frame, ending),
         "verdict": ending.claim.verdict.verdict,
         "reason": reason_text(frame, ending),
         "reason_code": ending.claim.verdict.reason_code,
@@ -123,6 +124,20 @@ def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
     }
 
 
+def _assigned(frame: Frame, ending: Ending) -> Json | None:
+    """Returns how many units each arm was assigned up to the end; None where each is in both."""
+    assign = frame.protocol.design.assign
+    if assign is None:
+        return None
+    pairs = next(each for each in ending.readings if each.test.role == "primary").pairs
+    return {
+        "by": assign.by,
+        "within": assign.within,
+        "units": dict(pairs.planned_of),
+        "noun": plural(unit_noun(frame.protocol)),
+    }
+
+
 def _endpoint(context: AnalysisContext, frame: Frame, ending: Ending, final: Final) -> Json:
     first, pairs = final.scales[0], final.pairs
     comparison, plan = ending.comparison, frame.plan
@@ -132,6 +147,7 @@ def _endpoint(context: AnalysisContext, frame: Frame, ending: Ending, final: Fin
         "role": final.endpoint.role,
         "type": final.endpoint.type,
         "in_points": in_points(final.endpoint),
+        "assigned": pairs.treated is not None,
         **_numbers(final, first, comparison.control, comparison.treatment),
         "tests": tests_beside(frame, final),
         "discordant": _discordant(final, first),
@@ -170,7 +186,7 @@ def _numbers(final: Final, numbers: Numbers, control: str, treatment: str) -> Js
         "df": numbers.df,
         "interval": _interval(final, numbers),
         "discordant_clusters": numbers.discordant_clusters
-        if discordance_counts(final.endpoint)
+        if discordance_counts(final.endpoint) and final.pairs.treated is None
         else None,
     }
 
@@ -217,7 +233,7 @@ def _tipping(found: Tipping | None) -> Json | None:
 
 
 def _discordant(final: Final, numbers: Numbers) -> Json | None:
-    if final.endpoint.type != "binary":
+    if final.endpoint.type != "binary" or final.pairs.treated is not None:
         return None
     return {
         "only_control": numbers.only_control,

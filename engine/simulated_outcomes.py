@@ -84,7 +84,7 @@ def draw(frame: Frame, models: Mapping[str, PairModel], *, seed: int, run: int) 
     control = frame.arm_of == frame.plan.arms.index(gate.control)
     treatment = frame.arm_of == frame.plan.arms.index(gate.treatment)
     lost = first.lost[frame.unit_of]
-    gone = (control & (lost == 1)) | (treatment & (lost == 2))
+    gone = (control & (lost == 1)) | (treatment & (lost == 2)) | (lost == 3)
     status = np.where(gone, _ERROR, np.where(control | treatment, _OK, 0)).astype(np.uint8)
     given = np.where(status == _OK, 2, 0).astype(np.uint8).tobytes()
     outcomes = replace(

@@ -16,6 +16,7 @@ Rules (PROTOCOL-V1, section 6):
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -124,10 +125,15 @@ def _lost(pairs: Pairs) -> Iterator[tuple[int, bool]]:
     """Yields (pair, is treatment's) of each lost outcome, in run order, control's first."""
     against, favour = pairs.completions
     for pair in range(len(pairs.units)):
-        if against.control[pair] != favour.control[pair]:
+        if _differ(against.control[pair], favour.control[pair]):
             yield pair, False
-        if against.treatment[pair] != favour.treatment[pair]:
+        if _differ(against.treatment[pair], favour.treatment[pair]):
             yield pair, True
+
+
+def _differ(one: float, other: float) -> bool:
+    # NaN stands in the arm that an assigned unit isn't in: nothing was lost there.
+    return one != other and not math.isnan(one)
 
 
 def _step(

@@ -38,6 +38,7 @@ def command(
     A look that was taken is shown again and spends nothing. One that isn't planned or isn't due is
     refused, and the refusal is on record: alpha is spent by the plan alone.
     """
+    from fairtrial.engine.assigning import is_assigned
     from fairtrial.engine.interim import read_notes
     from fairtrial.engine.session import look_at
     from fairtrial.engine.story import read_protocol
@@ -53,7 +54,16 @@ def command(
     points = frozenset(one.name for one in protocol.endpoints if in_points(one))
     asked = protocol.looks.futility is not None and not hidden
     notes = read_notes(ledger, look.experiment, look.number) if asked else []
-    out.text(look_text(look, planned=planned, in_points=points, hidden=hidden, notes=notes))
+    out.text(
+        look_text(
+            look,
+            planned=planned,
+            in_points=points,
+            hidden=hidden,
+            notes=notes,
+            noun="units" if is_assigned(protocol) else "pairs",
+        )
+    )
     ended = look.number == planned or not look.continues
     out.end(
         look_value(look, hidden=hidden, notes=notes),

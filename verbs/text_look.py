@@ -28,6 +28,7 @@ def look_text(
     in_points: frozenset[str],
     hidden: bool,
     notes: Sequence[FutilityNote] = (),
+    noun: str = "pairs",
 ) -> str:
     """Returns a look in lines.
 
@@ -37,6 +38,7 @@ def look_text(
         in_points: Endpoints whose differences are in points.
         hidden: The protocol shows only whether the run goes on.
         notes: What is left to hope for, where the protocol asks.
+        noun: What a difference is counted in: pairs, or units that are in one arm each.
     """
     fraction = look.comparisons[0].endpoints[0].information_fraction
     lines = [
@@ -48,7 +50,7 @@ def look_text(
     ]
     if not hidden:
         for comparison in look.comparisons:
-            lines += _comparison_lines(comparison, in_points)
+            lines += _comparison_lines(comparison, in_points, noun)
         lines += [label("note", _note_text(note)) for note in notes]
     lines.append(label("goes on", _goes_on(look, planned)))
     return "\n".join(lines)
@@ -73,16 +75,18 @@ def _goes_on(look: Look, planned: int) -> str:
     return "yes" if look.continues else "no: a boundary was crossed"
 
 
-def _comparison_lines(comparison: LookComparison, in_points: frozenset[str]) -> Iterator[str]:
+def _comparison_lines(
+    comparison: LookComparison, in_points: frozenset[str], noun: str
+) -> Iterator[str]:
     yield f"{comparison.treatment} minus {comparison.control}"
     for endpoint in comparison.endpoints:
-        yield label(endpoint.name, _endpoint_text(endpoint, endpoint.name in in_points))
+        yield label(endpoint.name, _endpoint_text(endpoint, endpoint.name in in_points, noun))
 
 
-def _endpoint_text(endpoint: LookEndpoint, points: bool) -> str:
+def _endpoint_text(endpoint: LookEndpoint, points: bool, noun: str) -> str:
     if endpoint.estimate is None:
         return endpoint.undetermined or "no estimate"
-    text = f"{difference(endpoint.estimate, points=points)}   {count(endpoint.n)} pairs"
+    text = f"{difference(endpoint.estimate, points=points)}   {count(endpoint.n)} {noun}"
     if not endpoint.eligible:
         why = ", ".join(endpoint.why_not).replace("_", " ")
         return f"{text}   cannot decide ({why}); this look spends nothing"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairtrial.engine.assigning import is_assigned
 from fairtrial.engine.checking import Checked, GitCheck, Money
 from fairtrial.engine.freezing import Design
 from fairtrial.engine.power_values import LookFacts, PowerReport
@@ -66,6 +67,8 @@ def _clusters_text(design: Design) -> str:
 
 def _product(design: Design) -> str:
     protocol = design.protocol
+    if is_assigned(protocol):
+        return _assigned_text(design)
     repeats = {arm.repeats for arm in protocol.arms.values()}
     text = f"{count(len(design.units.ids))} units x {len(protocol.arms)} arms"
     if len(repeats) == 1:
@@ -73,6 +76,17 @@ def _product(design: Design) -> str:
         return f"{text} x {quantity(each, 'replicate')}"
     each_arm = ", ".join(f"{name} {arm.repeats}" for name, arm in protocol.arms.items())
     return f"{text}; replicates: {each_arm}"
+
+
+def _assigned_text(design: Design) -> str:
+    """Returns how many units each arm gets, and how many replicates of each."""
+    plan, parts = design.plan, []
+    for index, arm in enumerate(plan.arms):
+        own = {unit for unit, met in zip(plan.unit_of, plan.arm_of, strict=True) if met == index}
+        repeats = design.protocol.arms[arm].repeats
+        times = f" x {quantity(repeats, 'replicate')}" if repeats > 1 else ""
+        parts.append(f"{arm} {count(len(own))}{times}")
+    return f"each assigned to one arm: {', '.join(parts)}"
 
 
 def _looks_text(design: Design) -> str:

@@ -100,11 +100,24 @@ def comparison_lines(comparison: Detail, labels: Mapping[str, str]) -> Iterator[
     """Yields the table of a comparison, its tests and its looks."""
     control, treatment = comparison["control"], comparison["treatment"]
     yield f"{_named(treatment, labels)} minus {_named(control, labels)}"
+    yield from _assigned_lines(comparison)
     yield from table_lines(comparison["endpoints"], control, treatment)
     for endpoint in comparison["endpoints"]:
         yield label(endpoint["name"], "\n".join(endpoint_lines(endpoint, control, treatment)))
     yield from look_lines(comparison)
     yield from _diagnostic_lines(comparison)
+
+
+def _assigned_lines(comparison: Detail) -> Iterator[str]:
+    """Yields what a difference is of, where each unit is in one arm."""
+    found = comparison.get("assigned")
+    if found is None:
+        return
+    sides = [f"{count(found['units'][comparison[side]])} {found['noun']} assigned to"
+             f" {comparison[side]}" for side in ("treatment", "control")]  # fmt: skip
+    how = "whole clusters" if found["by"] == "cluster" else f"{found['noun']} one by one"
+    how += f" within each {found['within']}" if found["within"] else ""
+    yield f"differences of means between {' and '.join(sides)} ({how})"
 
 
 def _diagnostic_lines(comparison: Detail) -> Iterator[str]:
@@ -173,7 +186,8 @@ def _basis(numbers: Detail, endpoint: Detail, limits: Detail | None) -> str:
     # Where each unit is its own cluster, saying so twice tells nobody more.
     clusters, n = endpoint["units"]["clusters"], endpoint["units"].get("paired")
     parts.append(f"the wider of {' and '.join(named)}" if len(named) > 1 else "".join(named))
-    parts.append(f"{count(clusters)} {'pairs' if clusters == n else 'clusters'}")
+    alone = "units" if endpoint.get("assigned") else "pairs"
+    parts.append(f"{count(clusters)} {alone if clusters == n else 'clusters'}")
     return f"({', '.join(part for part in parts if part)})"
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.engine.assigning import plan_of
 from fairtrial.engine.evaluate import AnalysisContext, StoppedBy, evaluate_look
 from fairtrial.engine.look_table import look_table
 from fairtrial.engine.outcomes import Outcomes, collect_decisions
-from fairtrial.engine.plan import Plan, build_plan
+from fairtrial.engine.plan import Plan
 from fairtrial.engine.protocol_file import check_supported, parse_protocol
 from fairtrial.engine.units import Units, parse_units
 from fairtrial.ledger.events import Decision, Head, Origin
@@ -119,8 +120,7 @@ class Bridge:
 
     def plan(self, protocol: Protocol, units: Units) -> Plan:
         """Returns the run order of units under a protocol."""
-        repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
-        return build_plan(units.ids, units.clusters, repeats, seed=protocol.design.seed)
+        return plan_of(protocol, units)
 
     def trial(
         self, table: str, answers: Answers, *, origin: Origin = "recorded", **sections: str

@@ -108,6 +108,18 @@ LIMITS_A = "limits: {seconds: 60, usd: 0.1}\n    driver: {kind: command"
 SOLVED = "    value: passed\n    reducer: mean"
 SEVEN = "rules: {failed: failure, timeout: failure, limit: failure, error: exclude_pair"
 
+# The base as a design in which each unit is in one arm, without what is about pairs.
+ASSIGNED = (
+    ("pairing: paired", "pairing: assigned"),
+    ("  also: [sign_flip]\n", ""),
+    ("assume: {discordance: 0.2}", "assume: {sd: 0.3}"),
+)
+_RATIO = "ratio: {A: 1, B: 1}"
+
+
+def _assigned(assign: str) -> list[tuple[str, str]]:
+    return [("seed: 1", f"seed: 1\n  assign: {{{assign}}}"), *ASSIGNED]
+
 
 def problems(text: str) -> list[tuple[str, str]]:
     """Field and complaint of everything that is refused, nothing if the file is accepted."""
@@ -252,21 +264,69 @@ CASES: list[tuple[str, list[tuple[str, str]], str, str]] = [
     ("design.assign", [("pairing: paired", "pairing: assigned")], "design.assign", "missing"),
     (
         "design.assign.within",
-        [
-            ("pairing: paired", "pairing: assigned"),
-            ("seed: 1", "seed: 1\n  assign: {by: cluster, within: cluster, ratio: {A: 1, B: 1}}"),
-        ],
+        _assigned(f"by: cluster, within: cluster, {_RATIO}"),
         "design.assign.within",
         "within clusters",
     ),
     (
         "design.assign.ratio",
-        [
-            ("pairing: paired", "pairing: assigned"),
-            ("seed: 1", "seed: 1\n  assign: {by: unit, ratio: {A: 1, C: 1}}"),
-        ],
+        _assigned("by: unit, ratio: {A: 1, B: 1, C: 1}"),
         "design.assign.ratio.C",
         "no such arm",
+    ),
+    (
+        "design.assign.ratio lacks an arm",
+        _assigned("by: unit, ratio: {A: 1}"),
+        "design.assign.ratio.B",
+        "missing",
+    ),
+    (
+        "design.assign by cluster without clusters",
+        [*_assigned(f"by: cluster, {_RATIO}"), ("cluster: site", "cluster: none")],
+        "design.assign.by",
+        "no clusters",
+    ),
+    (
+        "design.assign within clusters without clusters",
+        [*_assigned(f"by: unit, within: cluster, {_RATIO}"), ("cluster: site", "cluster: none")],
+        "design.assign.within",
+        "no clusters",
+    ),
+    (
+        "design.assign within strata without strata",
+        _assigned(f"by: unit, within: stratum, {_RATIO}"),
+        "design.assign.within",
+        "strata that they don't have",
+    ),
+    (
+        "analysis.estimand of mixed clusters",
+        [*_assigned(f"by: unit, {_RATIO}"), ("unit_weighted", "cluster_weighted")],
+        "analysis.estimand",
+        "units in one arm only",
+    ),
+    (
+        "power.assume.discordance while assigned",
+        [*_assigned(f"by: unit, {_RATIO}"), ("{sd: 0.3}", "{discordance: 0.2}")],
+        "power.assume.discordance",
+        "one unit in two arms",
+    ),
+    (
+        "analysis.also while assigned",
+        [*_assigned(f"by: unit, {_RATIO}"), ("  resamples", "  also: [mcnemar]\n  resamples")],
+        "analysis.also",
+        "two outcomes of one unit",
+    ),
+    (
+        "diagnostics.order_effect while assigned",
+        [*_assigned(f"by: unit, {_RATIO}"), ("served_model: show", "order_effect: inconclusive")],
+        "diagnostics.order_effect",
+        "differences of pairs",
+    ),
+    (
+        "diagnostics.sample_ratio while paired",
+        [("served_model: show", "sample_ratio: inconclusive")],
+        "diagnostics.sample_ratio",
+        "assigned to one arm",
     ),
     # arms
     ("arm name", [("  A:\n    label: old", "  a b:\n    label: old")], "arms.a b", "not acceptable"),

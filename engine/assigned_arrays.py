@@ -1,0 +1,105 @@
+"""Arrays of units that are in one arm each: their numbers, what is lost, how an arm spreads. Pure.
+
+Leaves the making of the arrays to `arrays.py`, the formulas to `analysis/`.
+
+Rules:
+- A unit has one number; the arm that it isn't in holds NaN for it, and no one adds that up.
+- Which units are lost is compared with which were assigned: the sample ratio.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fairtrial.analysis.assigned import assigned_difference
+from fairtrial.analysis.grouping import FloatArray, group
+from fairtrial.analysis.paired import ClusteredMean
+from fairtrial.analysis.sampleratio import by_cluster_ratio, by_unit_ratio
+from fairtrial.analysis.values import Estimand, Undetermined
+from fairtrial.ledger.protocol import Protocol
+
+from .frames import BoolArray, Completion, Pairs
+
+__all__ = (
+    "arm_difference",
+    "finite",
+    "in_arm",
+    "is_flat",
+    "middle_of_arms",
+    "residuals_of_arms",
+    "sample_ratio",
+)
+
+
+def finite(values: FloatArray) -> BoolArray:
+    """Returns which numbers exist: those of units that are in the arm."""
+    return np.asarray(np.isfinite(values))
+
+
+def in_arm(completion: Completion, pairs: Pairs) -> FloatArray:
+    """Returns the one number of each unit in a completion."""
+    assert pairs.treated is not None
+    return np.where(pairs.treated, completion.treatment, completion.control)
+
+
+def arm_difference(pairs: Pairs, estimand: Estimand) -> ClusteredMean | Undetermined:
+    """Returns the difference between the arms, of the middle of the completions."""
+    assert pairs.treated is not None
+    sides = [in_arm(each, pairs) for each in (pairs.completions[0], pairs.completions[-1])]
+    middle = np.asarray((sides[0] + sides[1]) / 2.0)
+    return assigned_difference(middle, pairs.treated, pairs.clusters, estimand=estimand)
+
+
+def is_flat(pairs: Pairs, estimand: Estimand) -> bool:
+    """Returns whether neither arm varies between clusters, in some completion."""
+    assert pairs.treated is not None
+    for each in pairs.completions:
+        found = assigned_difference(
+            in_arm(each, pairs), pairs.treated, pairs.clusters, estimand=estimand
+        )
+        if isinstance(found, ClusteredMean) and found.degenerate:
+            return True
+    return False
+
+
+def residuals_of_arms(pairs: Pairs) -> FloatArray:
+    """Returns each unit's deviation from the mean of its arm, in the first completion."""
+    assert pairs.treated is not None
+    values = in_arm(pairs.completions[0], pairs)
+    control, treatment = (_mean(values[own]) for own in (~pairs.treated, pairs.treated))
+    return np.asarray(values - np.where(pairs.treated, treatment, control))
+
+
+def middle_of_arms(pairs: Pairs) -> float:
+    """Returns the middle of both arms' means, in the first completion."""
+    assert pairs.treated is not None
+    values = in_arm(pairs.completions[0], pairs)
+    return (_mean(values[~pairs.treated]) + _mean(values[pairs.treated])) / 2.0
+
+
+def sample_ratio(protocol: Protocol, pairs: Pairs) -> float:
+    """Returns the p of as uneven a loss between the arms, of all units assigned to them."""
+    assert pairs.planned_treated is not None
+    treated, lost = pairs.planned_treated, np.abs(pairs.lost_difference)
+    assign = protocol.design.assign
+    if assign is not None and assign.by == "cluster":
+        gone = group(lost, pairs.planned_clusters)
+        arms = group(treated.astype(np.float64), pairs.planned_clusters)
+        p, _ = by_cluster_ratio(
+            gone.sums,
+            gone.sizes,
+            arms.sums > 0.0,
+            seed=protocol.design.seed,
+            resamples=protocol.analysis.resamples,
+        )
+        return p
+    sides = (~treated, treated)
+    units = [int(np.count_nonzero(own)) for own in sides]
+    missing = [int(np.count_nonzero(lost[own])) for own in sides]
+    return by_unit_ratio(*units, *missing)
+
+
+def _mean(values: FloatArray) -> float:
+    return math.fsum(values.tolist()) / max(len(values), 1)
