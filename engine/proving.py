@@ -57,6 +57,7 @@ class OldHead(NamedTuple):
     root: bytes | None
     ledger: str | None
     source: str
+    is_note: bool = False
 
 
 def find_entry(reader: Reader, name: str) -> Entry:
@@ -98,7 +99,7 @@ def parse_old(text: str) -> OldHead:
             return OldHead(receipt.size, receipt.root, receipt.ledger, f"receipt in {path.name}")
         ledger = head.origin.removeprefix(OWN_ORIGIN)
         owner = ledger if head.origin != ledger else None
-        return OldHead(head.size, head.root, owner, f"checkpoint in {path.name}")
+        return OldHead(head.size, head.root, owner, f"checkpoint in {path.name}", is_note=True)
     if text.isdecimal() and len(text) < 16:
         return OldHead(int(text), None, None, f"size {text}")
     receipt = parse_receipt(text)

@@ -27,6 +27,7 @@ __all__ = (
     "NumbersCase",
     "ReplayReport",
     "SignedCase",
+    "Since",
     "Stamped",
     "record_word",
 )
@@ -94,12 +95,21 @@ class SignedCase(NamedTuple):
     time: str
 
 
+class Since(msgspec.Struct, frozen=True, kw_only=True):
+    """From which head on entries were checked; `hashed` is whether those before it were too."""
+
+    size: int
+    source: str
+    hashed: bool
+
+
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything one replay found.
 
     `covered` and `anchored` count what is more than the ledger's own word; `vouched` says how far
     each level covers. `content` is the size without the anchors at the end, which say nothing new.
-    `stamps` are the time stamps of authorities that the caller trusts.
+    `stamps` are the time stamps of authorities that the caller trusts. `since` is set where only
+    what follows a head was checked.
     """
 
     record: str
@@ -121,6 +131,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     self_signed: int
     content: int
     stamps: tuple[Stamped, ...]
+    since: Since | None = None
 
 
 def record_word(findings: Sequence[Finding], claimed: str) -> str:

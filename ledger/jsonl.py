@@ -27,7 +27,16 @@ from typing import BinaryIO, NamedTuple
 from .durable import create_folder, sync_file, sync_folder, write_all, write_file
 from .entry import ENTRY_BYTES_MAX
 from .errors import StoreError, TornError
-from .jsonl_lines import BUFFER_BYTES, End, SlotOffsets, advance, lines, search, torn_after
+from .jsonl_lines import (
+    BUFFER_BYTES,
+    End,
+    SlotOffsets,
+    advance,
+    after_lines,
+    lines,
+    search,
+    torn_after,
+)
 from .locks import append_lock_path, check_one_name, file_lock, link_findings, lock_holder
 from .merkle import leaf_hash
 from .port import StoreFinding, Tail, Torn
@@ -60,6 +69,8 @@ class JsonlStore:
         self._state = threading.RLock()
         self._end = End()
         self._slots = SlotOffsets()
+        # A line that was read from, and where it begins.
+        self._reached = (0, 0)
         self._closed = False
         self._failed = False
 
@@ -151,12 +162,13 @@ class JsonlStore:
             sync_file(handles.fd)
             return torn
 
-    def check(self) -> Iterator[StoreFinding]:
+    def check(self, start: int = 0) -> Iterator[StoreFinding]:
         """Yields what is wrong with the file itself: kind, names, length of lines."""
         yield from link_findings(self._path)
         with self._opened(BUFFER_BYTES) as file:
             end = self._advance(file)
-            for seq, (offset, line) in enumerate(lines(file, 0, end.offset)):
+            begin = self._offset_of(file, start)
+            for seq, (offset, line) in enumerate(lines(file, begin, end.offset), start):
                 if len(line) > ENTRY_BYTES_MAX:
                     expected = f"at most {ENTRY_BYTES_MAX:,} bytes"
                     yield StoreFinding(
@@ -170,9 +182,17 @@ class JsonlStore:
     def _lines(self, start: int, stop: int, offset: int) -> Iterator[bytes]:
         if start >= stop:
             return
-        seq, begin = self._slots.nearest(start)
         with self._opened(BUFFER_BYTES) as file:
-            yield from map(_CONTENT, islice(lines(file, begin, offset), start - seq, stop - seq))
+            begin = self._offset_of(file, start)
+            yield from map(_CONTENT, islice(lines(file, begin, offset), stop - start))
+
+    def _offset_of(self, file: BinaryIO, seq: int) -> int:
+        """Returns where a line begins; remembers it, so that the next reading starts there."""
+        near, offset = max(self._slots.nearest(seq), self._reached)
+        if near > seq:
+            near, offset = self._slots.nearest(seq)
+        self._reached = seq, after_lines(file, offset, seq - near)
+        return self._reached[1]
 
     @contextmanager
     def _opened(self, buffer_bytes: int = -1) -> Generator[BinaryIO]:

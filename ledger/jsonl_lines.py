@@ -30,6 +30,7 @@ __all__ = (
     "End",
     "SlotOffsets",
     "advance",
+    "after_lines",
     "lines",
     "search",
     "torn_after",
@@ -100,6 +101,22 @@ def lines(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
             return
         yield offset, line[: min(length, ENTRY_BYTES_MAX + 2) - 1]
         offset += length
+
+
+def after_lines(file: BinaryIO, start: int, count: int) -> int:
+    """Returns the offset just after so many lines from an offset on, or the end of the file."""
+    file.seek(start)
+    position = start
+    while count and (chunk := file.read(_CHUNK_BYTES)):
+        found = chunk.count(b"\n")
+        if found < count:
+            count, position = count - found, position + len(chunk)
+            continue
+        place = 0
+        for _ in range(count):
+            place = chunk.index(b"\n", place) + 1
+        return position + place
+    return position
 
 
 def torn_after(file: BinaryIO, end: End) -> Torn | None:

@@ -120,8 +120,11 @@ class LogStore(Protocol):
         """
         ...
 
-    def check(self) -> Iterator[StoreFinding]:
-        """Yields what is wrong with the medium itself (schema, structure, index)."""
+    def check(self, start: int = 0) -> Iterator[StoreFinding]:
+        """Yields what is wrong with the medium itself (schema, structure, index).
+
+        From a later entry on, only what can be told without reading what stands before it.
+        """
         ...
 
     def close(self) -> None:

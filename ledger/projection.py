@@ -24,6 +24,7 @@ from typing import Any, Literal
 import msgspec
 from blake3 import blake3
 
+from .frontier import FRONTIERS, save_frontier
 from .merkle import CompactRange
 from .state import State
 
@@ -103,7 +104,8 @@ def parse_projection(data: bytes, *, key: bytes) -> Projection | None:
 def save_projection(
     path: Path, state: State, tree: CompactRange, leaf: bytes, *, key: bytes
 ) -> None:
-    """Writes the cache; a failure to write is no failure of the caller's act."""
+    """Writes the cache, and the tree's frontier; a failure to write is no failure of the act."""
+    save_frontier(path.with_name(FRONTIERS), tree)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

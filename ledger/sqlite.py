@@ -145,10 +145,10 @@ class SqliteStore:
         del quarantine
         return None
 
-    def check(self) -> Iterator[StoreFinding]:
+    def check(self, start: int = 0) -> Iterator[StoreFinding]:
         """Yields what is wrong: names of the file, header, schema, structure, leaf column, gaps."""
         yield from link_findings(self._path)
-        yield from check_database(self._query, str(self._path))
+        yield from check_database(self._query, str(self._path), start=start)
 
     def close(self) -> None:
         """Closes both connections."""

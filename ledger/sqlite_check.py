@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from .errors import BusyError, StoreError
@@ -33,17 +34,20 @@ _BY_SQLITE = ("sqlite_autoindex_entry_1", "sqlite_stat1", "sqlite_stat4")
 _HINT = "; for a copy made while a run was going, take `ledger export` instead"
 
 
-def check_database(query: Query, where: str) -> Iterator[StoreFinding]:
+def check_database(query: Query, where: str, *, start: int = 0) -> Iterator[StoreFinding]:
     """Yields all findings.
 
     Args:
         query: Runs one statement and returns all its rows.
         where: The file, for findings that mean no entry.
+        start: The first row to look at; after the first the structure of the whole file is left
+            out, since it can't be checked in parts.
 
     Raises:
         BusyError: Another program keeps the database.
     """
-    for part in (_header, _schema, _structure, _rows):
+    rows = partial(_rows, start=start)
+    for part in (_header, _schema, rows) if start else (_header, _schema, _structure, rows):
         try:
             yield from part(query, where)
         except BusyError:
@@ -85,8 +89,8 @@ def _structure(query: Query, where: str) -> Iterator[StoreFinding]:
             yield StoreFinding("structure", None, where, "ok", str(message) + _HINT)
 
 
-def _rows(query: Query, where: str) -> Iterator[StoreFinding]:
-    expected = 0
+def _rows(query: Query, where: str, *, start: int) -> Iterator[StoreFinding]:
+    expected = start
     while rows := query(_PAGE, (expected,)):
         for seq, leaf, data in rows:
             if seq != expected:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairtrial.engine.story import Story
+    from fairtrial.engine.vouching import Pins
     from fairtrial.ledger.findings import ReplayReport
 
 __all__ = ("command",)
@@ -25,6 +26,7 @@ __all__ = ("command",)
     ledger replay
     ledger replay evidence/ledger.db --against receipt.txt --require anchored
     ledger replay --checkpoint mail/000108.note --policy policy.txt --require witnessed
+    ledger replay --since yesterday.note --vkey VKEY --against "fairtrial:..."
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path), required=False)
@@ -41,6 +43,11 @@ __all__ = ("command",)
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="A signed head from elsewhere; may be repeated.",
+)
+@click.option(
+    "--since",
+    metavar="LINE|FILE",
+    help="Check only what was added to this head, a receipt or checkpoint that you kept.",
 )
 @click.option(
     "--authority",
@@ -66,6 +73,7 @@ def command(
     ledger: Path,
     against: tuple[str, ...],
     checkpoints: tuple[Path, ...],
+    since: str | None,
     authority: Path | None,
     required: tuple[str, ...],
     vkeys: tuple[str, ...],
@@ -89,7 +97,11 @@ def command(
     from .text_replay import record_line, replay_text
 
     place = path or ledger
+    if since is not None:
+        _check_since(required, policy, authority)
     pins = read_pins(vkeys=vkeys, origin=origin, policy=policy, stamp_roots=authority)
+    if since is not None:
+        return _replay_since(out, place, since, against, checkpoints, pins, required)
     report = replay_ledger(
         place,
         against=against,
@@ -99,20 +111,56 @@ def command(
         with_files=not no_files,
     )
     stories = read_stories(place)
-    if any(_is_beside(text, place) for text in against):
-        out.note(
-            "a receipt that lies beside the ledger vouches for nothing: bring one from elsewhere"
-        )
+    _note_beside(out, against, place)
     if out.quiet:
         out.essential(record_line(report, stories))
     out.text(replay_text(report, stories))
-    lacking = _lacking(report, stories, required)
+    return _end(out, report, _lacking(report, stories, required))
+
+
+def _end(out: Output, report: ReplayReport, lacking: list[str]) -> Ending:
     if lacking:
         out.note("not as required: " + "; ".join(lacking))
     out.end({"v": 1, **_plain(report), "lacking": lacking})
     if report.record != "intact":
         return cast("Ending", report.record)
     return "not_as_required" if lacking else "done"
+
+
+def _check_since(required: tuple[str, ...], policy: Path | None, authority: Path | None) -> None:
+    """Refuses what needs the entries before a head."""
+    if policy is not None or authority is not None or set(required) - {"anchored"}:
+        raise click.UsageError(
+            "witnesses, time stamps and files need a whole replay: leave --since out"
+        )
+
+
+def _replay_since(
+    out: Output,
+    place: Path,
+    since: str,
+    against: tuple[str, ...],
+    checkpoints: tuple[Path, ...],
+    pins: Pins,
+    required: tuple[str, ...],
+) -> Ending:
+    from fairtrial.engine.incremental import replay_from
+
+    from .text_since import since_record_line, since_text
+
+    report = replay_from(place, since, against=against, checkpoints=checkpoints, pins=pins)
+    _note_beside(out, (since, *against), place)
+    if out.quiet:
+        out.essential(since_record_line(report))
+    out.text(since_text(report))
+    return _end(out, report, _lacking(report, (), required))
+
+
+def _note_beside(out: Output, brought: Sequence[str], ledger: Path) -> None:
+    if any(_is_beside(text, ledger) for text in brought):
+        out.note(
+            "a receipt that lies beside the ledger vouches for nothing: bring one from elsewhere"
+        )
 
 
 def _is_beside(text: str, ledger: Path) -> bool:

@@ -20,7 +20,16 @@ from fairtrial.ledger.findings import Finding, ReplayReport, Stamped
 from .output import label
 from .text_numbers import clip, count, difference, interval, quantity
 
-__all__ = ("NOT_SHOWN", "anchor_words", "record_line", "replay_text")
+__all__ = (
+    "NOT_SHOWN",
+    "anchor_words",
+    "anchors_text",
+    "finding_lines",
+    "finding_text",
+    "record_line",
+    "record_words",
+    "replay_text",
+)
 
 NOT_SHOWN = (
     "Not shown by any ledger: other ledgers or runs that were not handed over; what the drivers"
@@ -49,14 +58,14 @@ _CONTRADICTIONS = ("forked", "rolled_back", "other_ledger", "other_origin", "oth
 
 def replay_text(report: ReplayReport, stories: Sequence[Story]) -> str:
     """Returns the whole report."""
-    lines = [label("record", _record_text(report)), label("anchors", _anchors_text(report))]
+    lines = [label("record", _record_text(report)), label("anchors", anchors_text(report))]
     for story in stories:
         lines += ["", story.name] if len(stories) > 1 else []
         lines += _story_lines(story, report.stamps)
     lines += [""] if len(stories) > 1 else []
     lines.append(label("numbers", _numbers_text(report, stories)))
     lines.append(label("files", _files_text(report, stories)))
-    lines += list(_finding_lines(report))
+    lines += list(finding_lines(report))
     lines += ["", record_line(report, stories), NOT_SHOWN]
     return "\n".join(lines)
 
@@ -75,7 +84,8 @@ def _record_text(report: ReplayReport) -> str:
     return text
 
 
-def _anchors_text(report: ReplayReport) -> str:
+def anchors_text(report: ReplayReport) -> str:
+    """Returns what vouches for the record, how far, and which entries nothing vouches for."""
     own = f"\nself-signed to entry {count(report.self_signed - 1)}: the ledger's own key, no anchor"
     own = own if report.self_signed > report.covered else ""
     if report.anchored == "no":
@@ -208,7 +218,8 @@ def _files_text(report: ReplayReport, stories: Sequence[Story]) -> str:
     return "; ".join(parts)
 
 
-def _finding_lines(report: ReplayReport) -> Iterator[str]:
+def finding_lines(report: ReplayReport) -> Iterator[str]:
+    """Yields the first findings, all missing blobs as one, and how many more there are."""
     missing = [one for one in report.findings if _is_missing_blob(one)]
     others = [one for one in report.findings if not _is_missing_blob(one)]
     shown = others[:FINDINGS_SHOWN]
@@ -257,16 +268,21 @@ def anchor_words(report: ReplayReport) -> str:
 
 def record_line(report: ReplayReport, stories: Sequence[Story]) -> str:
     """Returns the line of the verdicts: the record's, and what it holds."""
-    word = _RECORD_WORDS.get(report.record, report.record.upper())
-    if report.record == "intact":
-        text = f"RECORD: {word}, {anchor_words(report).upper()}"
-        if report.anchored == "no":
-            text += " (nothing outside this ledger vouches for it)"
-    else:
-        text = f"RECORD: {word} ({_meaning(report)})"
+    text = record_words(report)
     verdicts = "; ".join(_verdict_text(report, story, len(stories) > 1) for story in stories)
     doubt = "" if report.record == "intact" else " (NOT TO BE RELIED ON)"
     return f"{text}     VERDICT IN IT{doubt}: {verdicts or 'none, no experiment is registered'}"
+
+
+def record_words(report: ReplayReport) -> str:
+    """Returns the record's word with what it means."""
+    word = _RECORD_WORDS.get(report.record, report.record.upper())
+    if report.record != "intact":
+        return f"RECORD: {word} ({_meaning(report)})"
+    text = f"RECORD: {word}, {anchor_words(report).upper()}"
+    if report.anchored == "no":
+        text += " (nothing outside this ledger vouches for it)"
+    return text
 
 
 def _meaning(report: ReplayReport) -> str:

@@ -273,3 +273,26 @@ def test_reader_that_goes_away_changes_no_exit_code(concluded: Shell) -> None:
             check=True,
         )
         assert (f"{code}\n", "") == (run.stdout, run.stderr)
+
+
+def test_replay_since_says_what_it_read(concluded: Shell) -> None:
+    """From a receipt on: both ranges, the skipped levels, exit codes as ever."""
+    receipt = next((concluded.folder / "ledger.db.d/receipts").glob("*-freeze.txt"))
+    end = concluded.ok("status", "--json").json
+    said = concluded.ok("replay", "--since", receipt.read_text().strip())
+    assert "entries 0-2 were taken from it and NOT read again" in said.out
+    assert "skipped   rules, numbers, files: ledger replay without --since" in said.out
+    assert "RECORD: INTACT, ANCHORED IN PART" in said.out
+    value = concluded.ok("replay", "--since", str(receipt), "--json").json
+    assert {"size": 3, "source": f"receipt in {receipt.name}", "hashed": False} == value["since"]
+    assert "skipped" == value["levels"]["rules"]
+    whole = concluded.ok("replay", "--json").json
+    assert (None, value["root"]) == (whole["since"], whole["root"])
+    assert end
+    words = ("replay", "--since", str(receipt))
+    assert 10 == concluded.ledger(*words, "--require", "anchored").code
+    assert 2 == concluded.ledger(*words, "--require", "files").code
+    assert 2 == concluded.ledger(*words, "--policy", "p").code
+    assert 3 == concluded.ledger("replay", "--since", "3").code
+    assert 8 == concluded.ledger("replay", "nothing.db", "--since", str(receipt)).code
+    assert "RECORD: INTACT" in concluded.ok(*words, "--quiet").out
