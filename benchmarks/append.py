@@ -1,93 +1,77 @@
-"""Append, durable: group commit against one transaction an event, and batches against peers."""
+"""Durable appends: many producers and one, against a commit an event, a raw sync and a peer.
+
+    python -m benchmarks.append [--quick] [--entries 600000] [--rounds 5]
+
+A1 to A3 go through the engine's writer, which commits together what waits; A4 through the log in
+batches; A5 asks whether an append costs more CPU the more entries stand before it.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
+import shutil
 import sqlite3
+import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
+import anyio
 import sqlite_utils
 
-from benchmarks.measuring import is_quick, rounds, say
-from fairtrial.ledger.canonical import blob_of
-from fairtrial.ledger.event_schemas import schemas_digest
-from fairtrial.ledger.events import (
-    Decision,
-    Event,
-    Freeze,
-    FrozenArm,
-    LookPlan,
-    Open,
-    Register,
-    Rules,
-    Start,
-)
+from benchmarks.building import Plan, begin, build, outcome
+from benchmarks.measuring import is_quick, option, rounds, say
+from fairtrial.engine.writer import Writer
+from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.log import Log
-from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.opening import blob_store, open_store
 
 EVENTS = 2_000 if is_quick() else 20_000
-ONE_BY_ONE = 100 if is_quick() else 500
+SINGLE = 200 if is_quick() else 1_000
+PRODUCERS = 20
+ROUNDS = option("rounds", 3 if is_quick() else 5)
+LARGE = option("entries", 20_000 if is_quick() else 120_000)
+ENTRY_BYTES = 670
+MORE = 2_000
 
 
-class Plan:
-    """A plan of many slots of one arm."""
-
-    def __init__(self, size: int) -> None:
-        self.units = [f"unit-{i:07d}" for i in range(size)]
-        self.arms = ["A"] * size
-        self.replicates = [1] * size
-
-
-def ready_log(path: Path, slots: int) -> Log:
-    """Returns a log with a live session and `slots` recorded slots to settle."""
-    blob, plan = blob_of(b"benchmark"), Plan(slots)
-    log = Log(open_store(path, create=True), plan_of=lambda _: plan)
-    first = Open(format="fairtrial/1", tool="bench", schemas=schemas_digest(), origin="bench")
-    log.append(first, actor="bench", ledger="0" * 32)
-    rules = Rules(
-        arms={}, attempts_max=1, retry_on=("error",), on_crossing="stop",
-        on_under_run="inconclusive", anchor="none", signatures=(), primaries=("p",),
-    )  # fmt: skip
-    arm = FrozenArm(
-        name="A", origin="recorded", identity=blob, metered=False, reserve_nanousd=0,
-        repeatable=True,
-    )  # fmt: skip
-    begin: list[Event] = [
-        Register(
-            experiment="x", protocol=blob, resolved=blob, media="yaml", sections={}, files=blob
-        ),
-        Freeze(
-            experiment="x", units=blob, plan=blob, files=blob, unit_count=slots, cluster_count=1,
-            slot_count=slots, arms=(arm,), rules=rules,
-            looks=(LookPlan(last=slots, clusters=1, units=slots, tests=()),),
-        ),
-        Start(
-            experiment="x", number=1, nonce="n", tool="bench", host="h", environment=blob,
-            settings={},
-        ),
-    ]  # fmt: skip
-    for event in begin:
-        log.append(event, actor="bench")
-    return log
-
-
-def outcome(position: int) -> Decision:
-    """Returns the outcome of a slot, about 400 bytes."""
-    return Decision(
-        experiment="x", position=position, session=1, attempt=0, arm="A",
-        unit=f"unit-{position - 1:07d}", replicate=1, status="ok", scores={"passed": 1.0},
-        origin="recorded",
-    )  # fmt: skip
-
-
-def append_all(path: Path, *, events: int, batch: int) -> None:
+def append_batches(path: Path, *, events: int, batch: int) -> None:
     """Appends outcomes through the whole log: rules, hashes, chain, sync."""
-    log = ready_log(path, events)
-    for start in range(1, events + 1, batch):
-        requests = [outcome(p) for p in range(start, min(start + batch, events + 1))]
+    log = begin(path, Plan(events))
+    append_to(log, 1, events, batch)
+    log.close()
+
+
+def append_to(log: Log, first: int, last: int, batch: int) -> None:
+    """Appends the outcomes of these slots in batches."""
+    for start in range(first, last + 1, batch):
+        requests = [outcome(place) for place in range(start, min(start + batch, last + 1))]
         for done in log.append_many(requests, actor="bench"):
-            assert not isinstance(done, Exception), done
+            assert not isinstance(done, LedgerError), done
+
+
+def append_by(producers: int, path: Path, *, events: int) -> None:
+    """Appends by several tasks through one writer; each goes on when its event is durable."""
+    log = begin(path, Plan(events))
+
+    async def produce(writer: Writer, places: range) -> None:
+        for place in places:
+            await writer.append(outcome(place))
+
+    async def work() -> None:
+        writer = Writer(log, blob_store(path), actor="bench")
+        async with anyio.create_task_group() as all_tasks:
+            all_tasks.start_soon(writer.run)
+            async with anyio.create_task_group() as tasks:
+                for number in range(1, producers + 1):
+                    tasks.start_soon(produce, writer, range(number, events + 1, producers))
+            await writer.aclose()
+
+    anyio.run(work)
     log.close()
 
 
@@ -95,7 +79,7 @@ def sqlite_utils_all(path: Path, *, events: int, batch: int) -> None:
     """Inserts rows of the same size with sqlite-utils, synced, no hash and no rule."""
     database = sqlite_utils.Database(path)
     database.execute("PRAGMA synchronous=FULL")
-    body = "x" * 730
+    body = "x" * ENTRY_BYTES
     for start in range(0, events, batch):
         rows = [{"seq": start + i, "leaf": "0" * 64, "entry": body} for i in range(batch)]
         database["entry"].insert_all(rows, pk="seq", batch_size=batch)
@@ -103,46 +87,77 @@ def sqlite_utils_all(path: Path, *, events: int, batch: int) -> None:
 
 
 def raw_all(path: Path, *, events: int, batch: int) -> None:
-    """Writes the same bytes to a file and syncs each batch: the limit of the medium."""
+    """Writes as many bytes to a file and syncs each batch: the limit of the medium."""
     with path.open("ab", buffering=0) as file:
         for _ in range(0, events, batch):
-            file.write(b"x" * 730 * batch)
+            file.write(b"x" * ENTRY_BYTES * batch)
             os.fdatasync(file.fileno()) if hasattr(os, "fdatasync") else os.fsync(file.fileno())
+
+
+def compare(name: str, new: Callable[[], Path]) -> None:
+    """Prints A1 to A4 of one store; `new` gives a path that is free."""
+    grouped, alone, raw, one = rounds(
+        lambda: append_by(PRODUCERS, new(), events=SINGLE),
+        lambda: append_batches(new(), events=SINGLE, batch=1),
+        lambda: raw_all(new(), events=SINGLE, batch=1),
+        lambda: append_by(1, new(), events=SINGLE),
+        count=ROUNDS,
+    )
+    say(f"A1 {name}, {PRODUCERS} producers, against a commit an event", grouped, alone, goal="8")
+    say(f"A2 {name}, {PRODUCERS} producers, against raw write + sync", grouped, raw, goal="3")
+    say(f"A3 {name}, 1 producer, against raw write + sync", one, raw, goal="0.4")
+    ours, utils, limit = rounds(
+        lambda: append_batches(new(), events=EVENTS, batch=100),
+        lambda: sqlite_utils_all(new(), events=EVENTS, batch=100),
+        lambda: raw_all(new(), events=EVENTS, batch=100),
+        count=ROUNDS,
+    )
+    say(f"A4 {name}, 100 a commit, against sqlite-utils insert_all", ours, utils, goal="2")
+    say(f"A4 {name}, 100 a commit, against raw write + sync", ours, limit, goal="limit: 1")
+
+
+@contextmanager
+def grown(path: Path, entries: int) -> Iterator[Callable[[], None]]:
+    """Yields a function that appends the next outcomes to a ledger that holds `entries` of them."""
+    slots = entries + MORE * ROUNDS
+    build(path, entries, slots=slots)
+    plan = Plan(slots)
+    log = Log(open_store(path), plan_of=lambda _: plan)
+    firsts = count(entries + 1, MORE)
+
+    def more() -> None:
+        first = next(firsts)
+        append_to(log, first, first + MORE - 1, 100)
+
+    # The first append reads what stands there before.
+    log.append(outcome(entries), actor="bench")
+    yield more
+    log.close()
+
+
+def compare_growth(name: str, new: Callable[[], Path]) -> None:
+    """Prints A5 of one store."""
+    with grown(new(), LARGE) as late, grown(new(), LARGE // 6) as early:
+        many, few = rounds(late, early, count=ROUNDS, clock=time.process_time)
+    what = f"A5 {name}, CPU an event at {LARGE:,} entries over {LARGE // 6:,}"
+    sys.stdout.write(f"{what:<62} {many / few:8.2f} x   (goal 1.2 at most)\n")
 
 
 def main() -> None:
     """Prints the ratios."""
-    count = 3 if is_quick() else 5
-    with tempfile.TemporaryDirectory() as folder:
-        numbers = iter(range(10_000))
-
-        def new(suffix: str) -> Path:
-            return Path(folder) / f"{next(numbers)}{suffix}"
-
-        for suffix, name in ((".db", "SQLite"), (".jsonl", "JSONL")):
-            ours, utils, raw = rounds(
-                lambda s=suffix: append_all(new(s), events=EVENTS, batch=100),
-                lambda: sqlite_utils_all(new(".other"), events=EVENTS, batch=100),
-                lambda: raw_all(new(".raw"), events=EVENTS, batch=100),
-                count=count,
-            )
-            say(f"{name}, 100 a batch, against sqlite-utils insert_all", ours, utils, goal="2")
-            say(f"{name}, 100 a batch, against raw write + fdatasync", ours, raw, goal="limit: 1")
-            grouped, alone = rounds(
-                lambda s=suffix: append_all(new(s), events=ONE_BY_ONE, batch=20),
-                lambda s=suffix: append_all(new(s), events=ONE_BY_ONE, batch=1),
-                count=count,
-            )
-            say(f"{name}, 20 a commit, against a commit an event", grouped, alone, goal="8")
-    print_versions()
-
-
-def print_versions() -> None:
-    """Prints what the figures belong to."""
-    import platform
-    import sys
-
     sys.stdout.write(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}\n")
+    for suffix, name in ((".jsonl", "JSONL"), (".db", "SQLite")):
+        folder = Path(tempfile.mkdtemp())
+        numbers = count()
+
+        def new(folder: Path = folder, numbers: Iterator[int] = numbers, end: str = suffix) -> Path:
+            return folder / f"{next(numbers)}{end}"
+
+        try:
+            compare(name, new)
+            compare_growth(name, new)
+        finally:
+            shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,17 +15,46 @@ def is_quick() -> bool:
     return "--quick" in sys.argv
 
 
-def rounds(*works: Callable[[], object], count: int) -> list[float]:
-    """Returns the median seconds of each work, run in turn so that drift is shared."""
+def option(name: str, default: int) -> int:
+    """Returns the number that follows `--name` on the command line."""
+    given = sys.argv
+    return int(given[given.index(f"--{name}") + 1]) if f"--{name}" in given else default
+
+
+def rounds(
+    *works: Callable[[], object], count: int, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """Returns the median seconds of each work, run in turn so that drift is shared.
+
+    Args:
+        works: What is compared.
+        count: How many rounds.
+        clock: `time.process_time` for work that waits for nothing: other programs on the machine
+            disturb it less.
+    """
     seconds: list[list[float]] = [[] for _ in works]
     for _ in range(count):
         for taken, work in zip(seconds, works, strict=True):
-            begun = time.perf_counter()
+            begun = clock()
             work()
-            taken.append(time.perf_counter() - begun)
+            taken.append(clock() - begun)
     return [median(each) for each in seconds]
 
 
 def say(what: str, ours: float, peer: float, *, goal: str) -> None:
     """Prints how many times quicker ours is than the peer, both in seconds for the same work."""
-    sys.stdout.write(f"{what:<58} {peer / ours:8.2f} x   (goal {goal})\n")
+    sys.stdout.write(f"{what:<62} {peer / ours:8.2f} x   (goal {goal})\n")
+    sys.stdout.flush()
+
+
+def peak_bytes(module: str, *arguments: str) -> int:
+    """Returns the peak memory of a program of its own, which prints it last with `say_peak`."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return int(done.stdout.split()[-1])
+
+
+def say_peak() -> None:
+    """Prints the peak memory of this program in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}\n")

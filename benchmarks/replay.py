@@ -1,64 +1,135 @@
-"""Replay and resume of a long log, against a plain reading of it with json.loads."""
+"""Replay and resume of a long log, against readings of it with json.loads; peak memory.
+
+python -m benchmarks.replay [--quick] [--entries 1000000] [--rounds 3]
+"""
 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import tempfile
+import time
+from hashlib import sha256
 from pathlib import Path
 
-from benchmarks.append import Plan, append_all
-from benchmarks.measuring import is_quick, rounds, say
+from blake3 import blake3
+
+from benchmarks.building import Plan, ThinPlan, build
+from benchmarks.measuring import is_quick, option, peak_bytes, rounds, say, say_peak
+from fairtrial.ledger.canonical import EVENT_CONTEXT
+from fairtrial.ledger.findings import ReplayReport
 from fairtrial.ledger.log import Log
 from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.replay import replay
+from fairtrial.ledger.state import PlanColumns
 
 KEY = bytes(32)
-EVENTS = 20_000 if is_quick() else 200_000
+ENTRIES = option("entries", 20_000 if is_quick() else 100_000)
+ROUNDS = option("rounds", 3)
+BYTES_A_SLOT = 40
+ME = "benchmarks.replay"
 
 
-def plain(path: Path) -> int:
+def read_plainly(path: Path) -> int:
     """Reads every entry with the standard library, checks nothing."""
     return sum(1 for data in open_store(path, read_only=True).read() if json.loads(data)["event"])
 
 
+def replay_plainly(path: Path) -> dict[int, str]:
+    """Checks chain and ids and folds into a dict, as a program with json.loads would do it."""
+    prev, statuses = "0" * 64, {}
+    for seq, data in enumerate(open_store(path, read_only=True).read()):
+        entry = json.loads(data)
+        event = json.dumps(entry["event"], separators=(",", ":"), ensure_ascii=False).encode()
+        name = "b3:" + blake3(event, derive_key_context=EVENT_CONTEXT).hexdigest()
+        assert (entry["seq"], entry["prev"], entry["id"]) == (seq, prev, name)
+        prev = sha256(b"\x00" + data).hexdigest()
+        statuses[entry["event"]["position"]] = entry["event"]["kind"]
+    return statuses
+
+
+def replay_all(path: Path, plan: PlanColumns | None) -> ReplayReport:
+    """Replays bytes and rules, or the bytes alone where the plan isn't at hand."""
+    store = open_store(path, read_only=True)
+    report = replay(store, plan_of=lambda _: plan)
+    store.close()
+    assert not report.findings, report.findings[:3]
+    assert ("rules" in report.skipped) == (plan is None)
+    return report
+
+
+def resume(path: Path, cache: Path, plan: PlanColumns, *, rehash: bool) -> None:
+    """Opens the log from its projection."""
+    store = open_store(path, read_only=True)
+    log = Log(store, plan_of=lambda _: plan, cache=cache, cache_key=KEY, rehash=rehash)
+    assert log.folded_from == log.state.size
+    log.close()
+
+
+def compare(path: Path, name: str) -> None:
+    """Prints the ratios of one store."""
+    plan, cache = Plan(ENTRIES), path.with_name(f"{path.name}.projection")
+    log = Log(open_store(path), plan_of=lambda _: plan, cache=cache, cache_key=KEY)
+    log.save()
+    log.close()
+    whole, bare, naive, plain, checked, warm = rounds(
+        lambda: replay_all(path, plan),
+        lambda: replay_all(path, None),
+        lambda: replay_plainly(path),
+        lambda: read_plainly(path),
+        lambda: resume(path, cache, plan, rehash=True),
+        lambda: resume(path, cache, plan, rehash=False),
+        count=ROUNDS,
+        clock=time.process_time,
+    )
+    for what, seconds in (("integrity", bare), ("integrity and rules", whole)):
+        million = seconds / ENTRIES * 1e6
+        sys.stdout.write(f"{name}, {what}: {million:.1f} s CPU a million entries here\n")
+    goal = "3" if path.suffix == ".jsonl" else "2.4"
+    say(f"{name}, integrity, against a replay with json.loads", bare, naive, goal="-")
+    say(f"{name}, integrity and rules, against a replay with json.loads", whole, naive, goal=goal)
+    say(f"{name}, integrity and rules, against json.loads alone", whole, plain, goal="-")
+    say(f"{name}, resume with the prefix hashed, against replay", checked, whole, goal="6")
+    say(f"{name}, resume from the projection alone, against replay", warm, whole, goal="20")
+
+
+def compare_memory(large: Path, small: Path, name: str) -> None:
+    """Prints the peaks of both levels at two sizes."""
+    bare = [peak_bytes(ME, "--peak", str(path), "0") for path in (large, small)]
+    sizes = (ENTRIES, ENTRIES // 10)
+    folded = [
+        peak_bytes(ME, "--peak", str(path), str(size))
+        for path, size in zip((large, small), sizes, strict=True)
+    ]
+    say_ratio(f"{name}, integrity, peak of {sizes[0]:,} over {sizes[1]:,} entries", bare, "1.5")
+    say_ratio(f"{name}, rules too, the same", folded, "-")
+    slot = (folded[0] - folded[1]) / (sizes[0] - sizes[1])
+    what = f"{name}, rules too, bytes for each further slot"
+    sys.stdout.write(f"{what:<62} {slot:8.1f}     (goal {BYTES_A_SLOT} at most)\n")
+
+
+def say_ratio(what: str, peaks: list[int], goal: str) -> None:
+    """Prints a ratio of two peaks, and the first of them."""
+    ratio, megabytes = peaks[0] / peaks[1], peaks[0] / 2**20
+    sys.stdout.write(f"{what:<62} {ratio:8.2f} x   (goal {goal} at most; {megabytes:.0f} MB)\n")
+
+
 def main() -> None:
     """Prints the ratios."""
-    plan = Plan(EVENTS)
+    if "--peak" in sys.argv:
+        path, size = sys.argv[-2:]
+        replay_all(Path(path), ThinPlan(int(size)) if int(size) else None)
+        say_peak()
+        return
+    sys.stdout.write(f"{ENTRIES:,} entries, {ROUNDS} rounds, medians of CPU time\n")
     with tempfile.TemporaryDirectory() as folder:
         for suffix, name in ((".jsonl", "JSONL"), (".db", "SQLite")):
-            path = Path(folder) / f"ledger{suffix}"
-            append_all(path, events=EVENTS, batch=1000)
-            cache = Path(folder) / f"projection{suffix}"
-            log = Log(open_store(path), plan_of=lambda _: plan, cache=cache, cache_key=KEY)
-            log.save()
-            log.close()
-
-            def verify(path: Path = path) -> None:
-                report = replay(open_store(path, read_only=True), plan_of=lambda _: plan)
-                assert report.record == "intact", report.findings[:3]
-
-            def resume(path: Path = path, cache: Path = cache, rehash: bool = True) -> None:
-                store = open_store(path, read_only=True)
-                Log(
-                    store, plan_of=lambda _: plan, cache=cache, cache_key=KEY, rehash=rehash
-                ).close()
-
-            whole, naive, warm, checked = rounds(
-                verify,
-                lambda p=path: plain(p),
-                lambda r=resume: r(rehash=False),
-                lambda r=resume: r(rehash=True),
-                count=3 if is_quick() else 5,
-            )
-            per_million = whole / EVENTS * 1e6
-            sys.stdout.write(f"{name}: {EVENTS:,} entries, {per_million:.1f} s a million here\n")
-            say(f"{name}, replay with rules, against json.loads alone", whole, naive, goal="-")
-            say(f"{name}, resume with the prefix hashed, against replay", checked, whole, goal="6")
-            say(f"{name}, status from the projection, against replay", warm, whole, goal="20")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sys.stdout.write(f"peak memory {peak:.0f} MB\n")
+            large, small = Path(folder) / f"large{suffix}", Path(folder) / f"small{suffix}"
+            build(large, ENTRIES)
+            build(small, ENTRIES // 10)
+            compare_memory(large, small, name)
+            compare(large, name)
+            large.unlink()
 
 
 if __name__ == "__main__":
