@@ -45,6 +45,7 @@ VERBS: dict[str, dict[str, str]] = {
         "amend": "Put a change of the protocol on record, with its reason.",
         "settle": "Correct the cost of a lost attempt.",
         "invalidate": "Declare an outcome invalid; its value stays on record.",
+        "unblind": "Open the arms of a blinded experiment.",
         "withdraw": "End an experiment without a result.",
         "redact": "Erase a blob; the record keeps its digest and the reason.",
         "close": "End a ledger whose experiments have ended.",
@@ -148,8 +149,8 @@ def ledger() -> None:
     """Runs A/B evaluations that can stand in front of an auditor.
 
     A plan is registered before anyone sees an answer, every outcome is an entry in an append-only
-    ledger, and whoever holds the ledger can replay it to the same verdict. Begin with `ledger init`
-    or `ledger demo`; each verb has --help with an example, and --json.
+    ledger, and whoever holds it can replay it to the same verdict. Begin with `ledger init` or
+    `ledger demo`; each verb has --help.
     """
 
 

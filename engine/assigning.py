@@ -24,6 +24,7 @@ from fairtrial.ledger.errors import Problem, ProtocolError
 from fairtrial.ledger.protocol import Assign, Protocol
 
 from .plan import Plan, build_plan, keyed_digest
+from .terms import planned_repeats
 from .units import Units
 
 __all__ = ("assign_arms", "is_assigned", "plan_of")
@@ -40,7 +41,7 @@ def plan_of(protocol: Protocol, units: Units) -> Plan:
     Raises:
         ProtocolError: The units can't be assigned as registered.
     """
-    repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
+    repeats = planned_repeats(protocol)
     seed, assign = protocol.design.seed, protocol.design.assign
     if assign is None:
         return build_plan(units.ids, units.clusters, repeats, seed=seed)

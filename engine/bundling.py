@@ -23,13 +23,23 @@ from typing import NamedTuple
 from fairtrial.ledger.durable import create_folder, sync_file, sync_folder
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import StoreError
-from fairtrial.ledger.events import Blob, Freeze, Head, Redact, Register, Result
+from fairtrial.ledger.events import (
+    AttemptEnd,
+    Blob,
+    Decision,
+    Freeze,
+    Head,
+    Redact,
+    Register,
+    Result,
+)
 from fairtrial.ledger.merkle import root_of
 from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.transfer import copy_ledger
 
 from .file_findings import blobs_of, protocol_folder, readable_events
 from .files import parse_file_list
+from .sealing import Seals
 from .trial import Reader, receipt_line
 
 __all__ = ("README", "Bundled", "bundle_ledger")
@@ -148,8 +158,11 @@ def _add_blobs(reader: Reader, contents: _Contents) -> None:
     """Adds every blob that an entry names, each in a file of its own, and the results by name."""
     named: dict[str, Blob] = {}
     erased: set[str] = set()
+    seals = Seals(reader)
     for _, event in readable_events(reader):
         named |= {blob.blake3: blob for blob in blobs_of(event)}
+        if isinstance(event, (Decision, AttemptEnd)) and event.sealed is not None:
+            named |= {blob.blake3: blob for blob in seals.blobs(event)}
         if isinstance(event, Redact):
             erased.add(event.blob.sha256)
         if isinstance(event, Result) and reader.blobs.has(event.detail):

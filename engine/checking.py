@@ -28,6 +28,7 @@ from .files import list_files, named_files
 from .freezing import Design, design_of, read_units, refuse_hopeless
 from .git import git_file, uncommitted
 from .registering import Loaded, load_protocol
+from .terms import planned_repeats, terms_of
 from .units import Units
 
 __all__ = ("Checked", "GitCheck", "Money", "PlanError", "check_before_record", "check_plan")
@@ -212,10 +213,9 @@ def _problems_of(error: LedgerError) -> tuple[Problem, ...]:
 
 def _money(design: Design) -> Money:
     protocol, units = design.protocol, len(design.units.ids)
-    reserved = 0.0
-    for arm in protocol.arms.values():
-        reserve = getattr(arm.driver, "reserve_usd", None) or 0.0
-        reserved += reserve * units * arm.repeats
+    repeats = planned_repeats(protocol)
+    nano = sum(terms.reserve_nanousd * repeats[name] for name, terms in terms_of(protocol).items())
+    reserved = nano * units / 1e9
     return Money(
         ceiling_usd=protocol.budget.usd,
         reserved_usd=round(reserved, 9),

@@ -5,6 +5,7 @@ Leaves every number to `evaluate.py` and `conclude.py`, every rule of order to t
 Rules:
 - Numbers come from the entries of the ledger up to a basis, and the event names that basis.
 - A look that was taken is returned as it stands; one that isn't due is refused, on record.
+- While arms are blinded a look's numbers are sealed and there is no result.
 - Replay calls the same functions on the same prefix (`recomputing.py`).
 """
 
@@ -18,11 +19,15 @@ from fairtrial.ledger.deviations import origins_of
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.events import Head, Look, Result
 from fairtrial.ledger.protocol import NANO_USD_MAX
-from fairtrial.ledger.state import Experiment, due_look, is_final
+from fairtrial.ledger.state import Experiment, due_look, is_blinded, is_final
 
+from .blinding import has_labels, names_of
 from .conclude import conclude, detail
 from .evaluate import AnalysisContext, StoppedBy, evaluate_look
-from .outcomes import read_outcomes
+from .outcomes import read_outcomes, spent_by_arm
+from .plan import renamed_plan
+from .sealing import opened_events, opened_looks, seal_look
+from .terms import named_looks
 from .trial import Reader, Trial
 from .verifying import check_registered, refuse_look
 
@@ -43,14 +48,15 @@ def context_of(
 ) -> AnalysisContext:
     """Returns what an analysis needs, from the first `size` entries alone."""
     assert known.slots is not None
+    protocol, names = trial.protocol(known), names_of(trial, known)
     return AnalysisContext(
-        protocol=trial.protocol(known),
-        plan=trial.plan(known),
+        protocol=protocol,
+        plan=renamed_plan(trial.plan(known), names),
         units=trial.units(known),
-        looks=known.looks,
-        taken=trial.looks(known),
-        outcomes=read_outcomes(trial.read(0, size), known.name, len(known.slots)),
-        origins=origins_of(known),
+        looks=named_looks(protocol, known.looks),
+        taken=opened_looks(trial, known),
+        outcomes=read_outcomes(opened_events(trial, known, size), known.name, len(known.slots)),
+        origins={names[arm]: origin for arm, origin in origins_of(known).items()},
         stopped_by=stopped_by,
         may_analyse=may_analyse(known),
         amends=tuple(known.amends),
@@ -69,6 +75,9 @@ def take_look(trial: Trial, known: Experiment) -> Look:
     if number is None:
         raise TransitionError("no look is due", where=known.name, todo="ledger run")
     event = look_event(trial, known, number, trial.log.head())
+    if is_blinded(known):
+        event, content = seal_look(event)
+        trial.blobs.put(content)
     trial.append(event)
     if trial.after_look is not None:
         trial.after_look(known)
@@ -76,7 +85,7 @@ def take_look(trial: Trial, known: Experiment) -> Look:
 
 
 def look_event(trial: Reader, known: Experiment, number: int, basis: Head) -> Look:
-    """Returns the look that the first `basis.size` entries give."""
+    """Returns the look that the first `basis.size` entries give, with its numbers."""
     body = evaluate_look(context_of(trial, known, size=basis.size), number)
     return body.event(known.name, number, basis)
 
@@ -127,12 +136,27 @@ def result(
     check_registered(trial, known, act="result", with_files=False)
     if due_look(known) is not None:
         take_look(trial, known)
+    stopped_by = _stopped_by(known, stop=stop)
+    _check_unblinded(known)
     conclusion = conclude_event(
-        trial, known, trial.log.head(), _stopped_by(known, stop=stop), reason if stop else None
+        trial, known, trial.log.head(), stopped_by, reason if stop else None
     )
     trial.blobs.put(conclusion.detail)
     trial.append(conclusion.event)
     return conclusion
+
+
+def _check_unblinded(known: Experiment) -> None:
+    """Refuses a result whose arms nobody may be told yet."""
+    if is_blinded(known):
+        early = "" if is_final(known) else "; before the last look that is not as registered"
+        raise TransitionError(
+            "the arms are still blinded, and a result names them",
+            where=known.name,
+            expected="an `unblind` event",
+            found="labels under commitments",
+            todo=f"ledger unblind --reason TEXT, then: ledger result{early}",
+        )
 
 
 def _on_record(trial: Reader, event: Result) -> Conclusion:
@@ -179,15 +203,21 @@ def _stopped_by(known: Experiment, *, stop: bool) -> StoppedBy:
     )
 
 
+def _spend_nanousd(known: Experiment, context: AnalysisContext) -> dict[str, int]:
+    """Returns the spend of each arm: as the fold counts it, or from what was sealed."""
+    if not has_labels(known):
+        pairs = zip(known.arms, known.tallies, strict=True)
+        return {arm.name: tally.spent_nanousd for arm, tally in pairs}
+    return spent_by_arm(context.outcomes, context.plan, context.origins)
+
+
 def conclude_event(
     trial: Reader, known: Experiment, basis: Head, stopped_by: StoppedBy, note: str | None
 ) -> Conclusion:
     """Returns the result that the first `basis.size` entries give, with its long form."""
     context = context_of(trial, known, size=basis.size, stopped_by=stopped_by)
     body = conclude(context)
-    spend = {
-        arm.name: tally.spent_nanousd for arm, tally in zip(known.arms, known.tallies, strict=True)
-    }
+    spend = _spend_nanousd(known, context)
     data = detail(
         context, body, experiment=known.name, basis=basis, spend_nanousd=spend, stop_note=note
     )

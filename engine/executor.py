@@ -36,6 +36,7 @@ from fairtrial.ledger.tries import is_failing, is_lost_up
 
 from .answer import Answer
 from .drivers import Driver
+from .faults import Faults
 from .jobs import Jobs
 from .plan import Slot
 from .progress import Progress, Tally
@@ -49,6 +50,7 @@ from .recording import (
     interrupted,
 )
 from .schedule import Schedule, Step
+from .sealing import seal_of
 from .trial import Trial
 from .writer import Draft, Writer
 
@@ -100,12 +102,12 @@ class Executor:
         self._concurrency, self._take_look, self._sink = max(1, concurrency), take_look, sink
         self._plan = trial.plan(known)
         self._jobs = Jobs(trial, known)
-        self._tally = Tally(known)
-        self._writer = Writer(trial.log, trial.blobs, actor=trial.actor)
+        self._faults = Faults(trial, known)
+        self._tally = Tally(known, self._faults.names)
+        seal = seal_of(known)
+        self._writer = Writer(trial.log, trial.blobs, actor=trial.actor, seal=seal)
         self._begun = self._shown = time.monotonic()
         self._stop: Stopped | None = None
-        # Code and words of an arm's last error; words are for the terminal, never for an event.
-        self._faults: dict[str, tuple[str | None, str]] = {}
         self._is_ending = False
         self._asking: set[anyio.CancelScope] = set()
         self._changed = anyio.Condition()
@@ -258,8 +260,8 @@ class Executor:
             return None
         if step.kind == "ceiling":
             return "ceiling", step.why
-        code, said = self._faults.get(step.why, (None, ""))
-        self._sink.note(f"arm {step.why} said last: {said}") if said else None
+        code, said = self._faults.last(step.why)
+        self._sink.note(said) if said else None
         why = f"{STREAK_MAX} attempts in a row failed in arm {step.why}"
         return "arm_failing", f"{why} ({code})" if code else why
 
@@ -346,9 +348,7 @@ class Executor:
             raise
         except LedgerError as error:
             # Values that no event can hold are the driver's mistake, not the end of the run.
-            self._sink.note(
-                f"arm {slot.arm}, {slot.unit}: the answer can't be stored: {error.what}"
-            )
+            self._sink.note(self._faults.unstorable(slot, error.what))
             await self._writer.append(bad_ending(ending))
 
     async def _ask(self, slot: Slot, number: int) -> Answer | None:
@@ -374,9 +374,7 @@ class Executor:
         self._tally.retries += number > 1
         if answer is not None and answer.status == "error":
             self._tally.errors += 1
-            self._faults[slot.arm] = answer.code, answer.message
-            why = f"{answer.code}: {answer.message}" if answer.message else f"{answer.code}"
-            self._sink.note(f"error in arm {slot.arm}, {slot.unit}, attempt {number}: {why}")
+            self._sink.note(self._faults.note(slot, number, answer))
 
     def _show(self, *, always: bool = False) -> None:
         """Tells the sink, ten times a second at most."""

@@ -3,7 +3,8 @@
 Leaves the levels before it to `ledger.replay`.
 
 Rules:
-- Every blob that an event names must be there, whole, unless it was redacted.
+- Every blob that an event names must be there, whole, unless it was redacted; sealed ones too, with
+  the artifacts that they name.
 - Files of a withdrawn experiment aren't compared: the next plan is often the same file, mended.
 - A registered file that is there must be equal; one that isn't there is no finding, since an
   auditor may hold the ledger alone.
@@ -19,11 +20,12 @@ import msgspec
 from fairtrial.ledger.canonical import blob_of, decode_event
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import LedgerError, StoreError
-from fairtrial.ledger.events import Blob, Event, Freeze, Register
+from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Freeze, Register
 from fairtrial.ledger.findings import Finding
 from fairtrial.ledger.state import State
 
 from .files import FileEntry, parse_file_list
+from .sealing import Seals
 from .trial import Reader
 
 # What is found in the place of a blob that isn't there.
@@ -35,7 +37,9 @@ __all__ = ("MISSING", "blobs_of", "file_findings", "protocol_folder", "readable_
 def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
     """Yields what is missing or differs among blobs and registered files."""
     newest: dict[str, tuple[int, Blob]] = {}
+    seals = Seals(reader)
     for seq, event in readable_events(reader):
+        yield from _seal_findings(reader, seals, state, seq, event)
         for blob in blobs_of(event):
             if blob.sha256 not in state.erased:
                 yield from _blob_finding(reader, seq, blob)
@@ -46,6 +50,20 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
         if known is None or known.withdrawn_seq is not None:
             continue
         yield from _list_findings(reader, state, name, seq, blob)
+
+
+def _seal_findings(
+    reader: Reader, seals: Seals, state: State, seq: int, event: Event
+) -> Iterator[Finding]:
+    """Yields what is wrong with the sealed part of an ending and with its artifacts."""
+    if not isinstance(event, (Decision, AttemptEnd)) or event.sealed is None:
+        return
+    if not seals.has(event.sealed):
+        where, expected = f"entry {seq} sealed", f"SHA-256 {event.sealed}"
+        yield _finding("seal", seq, where, expected, "no blob with this digest")
+    for blob in seals.blobs(event):
+        if blob.sha256 not in state.erased:
+            yield from _blob_finding(reader, seq, blob)
 
 
 def readable_events(reader: Reader) -> Iterator[tuple[int, Event]]:

@@ -5,24 +5,25 @@ Leaves the order to `plan.py`, the look table and power to `look_table.py`, arms
 Rules:
 - What is frozen is what the files hold now; the protocol must be the registered one.
 - A design that can't reach a verdict is refused unless the protocol accepts it with a reason.
-- A live arm reserves what its driver section says; a recorded arm reserves nothing.
+- Blinded arms are frozen under labels (`blinding.py`), all on the same terms (`terms.py`).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from fairtrial.ledger.errors import RefusedError
-from fairtrial.ledger.events import Freeze, FrozenArm, Origin
-from fairtrial.ledger.protocol import Protocol, is_live, nano_usd
-from fairtrial.ledger.sections import CommandDriver, PythonDriver
+from fairtrial.ledger.events import Freeze, FrozenArm
+from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.state import Experiment
 
 from .assigning import plan_of
+from .blinding import blinded_arms
 from .drivers import Driver, open_driver
 from .files import list_files
 from .look_table import PowerReport, look_table, power_findings
@@ -30,29 +31,19 @@ from .plan import Plan, plan_lines
 from .power_file import parse_power_report
 from .power_values import SimulatedPower
 from .registering import rules_of
+from .terms import coded_looks, terms_of
 from .trial import Trial
 from .units import Units, check_units, parse_pilot, parse_units
 from .verifying import check_registered, protocol_path, recorded_files
 
 __all__ = (
-    "ArmTerms",
     "Design",
-    "arm_terms",
     "design_of",
     "freeze",
     "open_drivers",
     "read_units",
     "refuse_hopeless",
 )
-
-
-class ArmTerms(NamedTuple):
-    """Where an arm's outcomes come from, and on what terms it is asked."""
-
-    origin: Origin
-    metered: bool
-    reserve_nanousd: int
-    repeatable: bool
 
 
 class Design(NamedTuple):
@@ -204,30 +195,21 @@ def _freeze_event(trial: Trial, known: Experiment, design: Design, path: Path) -
         unit_count=len(design.units.ids),
         cluster_count=plan.cluster_count,
         slot_count=plan.slot_count,
-        arms=tuple(_frozen_arm(trial, protocol, name, driver) for name, driver in drivers.items()),
+        arms=_frozen_arms(trial, known, protocol, drivers),
         rules=rules_of(protocol),
-        looks=look_table(protocol, plan, design.units),
+        looks=coded_looks(protocol, look_table(protocol, plan, design.units)),
         power=trial.put_json(design.power),
     )
 
 
-def _frozen_arm(trial: Trial, protocol: Protocol, name: str, driver: Driver) -> FrozenArm:
-    terms = arm_terms(protocol, name)
-    return FrozenArm(
-        name=name,
-        origin=terms.origin,
-        identity=trial.put_json(driver.identity()),
-        metered=terms.metered,
-        reserve_nanousd=terms.reserve_nanousd,
-        repeatable=terms.repeatable,
+def _frozen_arms(
+    trial: Trial, known: Experiment, protocol: Protocol, drivers: Mapping[str, Driver]
+) -> tuple[FrozenArm, ...]:
+    identities = {name: driver.identity() for name, driver in drivers.items()}
+    if protocol.blinding.arms:
+        return blinded_arms(trial, known, protocol, identities)
+    terms = terms_of(protocol)
+    return tuple(
+        FrozenArm(name=name, identity=trial.put_json(identity), **terms[name]._asdict())
+        for name, identity in identities.items()
     )
-
-
-def arm_terms(protocol: Protocol, name: str) -> ArmTerms:
-    """Returns what the protocol alone says of an arm's outcomes."""
-    arm = protocol.arms[name]
-    origin: Origin = "live" if is_live(arm) else "recorded"
-    reserve, repeatable = 0.0, True
-    if isinstance(arm.driver, (CommandDriver, PythonDriver)):
-        reserve, repeatable = arm.driver.reserve_usd or 0.0, arm.driver.repeatable
-    return ArmTerms(origin, origin == "live" and reserve > 0, nano_usd(reserve), repeatable)

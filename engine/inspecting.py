@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairtrial.ledger.errors import LedgerError, RefusedError
-from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event
+from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Look, Unblind
 from fairtrial.ledger.findings import Claim, ReplayReport
+from fairtrial.ledger.log import find_event
 from fairtrial.ledger.opening import blob_store, open_store
 from fairtrial.ledger.replay import replay
-from fairtrial.ledger.state import PlanColumns
+from fairtrial.ledger.state import PlanColumns, is_blinded
 from fairtrial.ledger.transfer import copy_ledger
 
 from .file_findings import file_findings
+from .sealing import Seals
 from .status import Status, status_of
 from .trial import Reader, Trial, open_trial, parse_receipt
 
@@ -38,6 +40,7 @@ __all__ = (
     "read_log",
     "registered_protocol",
     "replay_ledger",
+    "revealed_arms",
     "show_event",
     "status",
 )
@@ -51,12 +54,13 @@ class Copied(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """One entry with what it says."""
+    """One entry with what it says; `opened` is what was sealed in it, once that may be seen."""
 
     seq: int
     leaf: str
     entry: bytes
     event: Event
+    opened: Event | None = None
 
 
 def status(ledger: Path, name: str | None = None) -> list[Status]:
@@ -87,9 +91,37 @@ def entry_of(trial: Trial, seq: int) -> Shown:
 
 
 def show_event(ledger: Path, seq: int) -> Shown:
-    """Returns one entry."""
+    """Returns one entry, with what was sealed in it once the arms are unblinded."""
     with open_trial(ledger, read_only=True, rehash=False) as trial:
-        return entry_of(trial, seq)
+        shown = entry_of(trial, seq)
+        return shown._replace(opened=_opened(trial, shown))
+
+
+def _opened(trial: Trial, shown: Shown) -> Event | None:
+    event, seals = shown.event, Seals(trial)
+    known = trial.log.state.experiments.get(event.experiment)
+    if known is None or is_blinded(known):
+        return None
+    if isinstance(event, (AttemptEnd, Decision)) and event.sealed is not None:
+        return seals.ending(event, seq=shown.seq)
+    if isinstance(event, Look) and event.sealed is not None:
+        return seals.look(event)
+    return None
+
+
+def revealed_arms(ledger: Path, experiment: str) -> dict[str, str]:
+    """Returns which arm was behind each label of an experiment; empty before `unblind`.
+
+    Serves damaged ledgers too: where it can't be read, nothing is revealed.
+    """
+    store = open_store(ledger.absolute(), read_only=True)
+    try:
+        event = find_event(store, experiment, "unblind", number=1)
+    except LedgerError:
+        event = None
+    finally:
+        store.close()
+    return {arm.name: arm.arm for arm in event.arms} if isinstance(event, Unblind) else {}
 
 
 def artifact_of(ledger: Path, seq: int, name: str) -> bytes:
@@ -100,7 +132,14 @@ def artifact_of(ledger: Path, seq: int, name: str) -> bytes:
         StoreError: The bytes aren't there.
     """
     with open_trial(ledger, read_only=True, rehash=False) as trial:
-        event = entry_of(trial, seq).event
+        shown = entry_of(trial, seq)
+        event = _opened(trial, shown) or shown.event
+        if isinstance(event, (AttemptEnd, Decision)) and event.sealed is not None:
+            raise RefusedError(
+                "what a blinded arm has written is sealed",
+                where=f"entry {seq}",
+                todo="ledger unblind opens it",
+            )
         kept = event.artifacts if isinstance(event, (AttemptEnd, Decision)) else {}
         if name not in kept:
             raise RefusedError(

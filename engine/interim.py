@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from fairtrial.analysis.distributions import normal_upper_quantile
 from fairtrial.analysis.guarded import computed
@@ -30,9 +29,8 @@ from .boundaries import Test, nominal, tests_of
 from .estimates import scales_of
 from .power_values import decision_rules
 from .readings import null_of
-from .trial import open_trial
 
-__all__ = ("AfterStopping", "FutilityNote", "after_stopping", "futility_notes", "read_notes")
+__all__ = ("AfterStopping", "FutilityNote", "after_stopping", "futility_notes")
 
 _RULES = ("superiority", "non_inferiority")
 # Below this a p has no normal quantile worth the name.
@@ -150,13 +148,6 @@ def after_stopping(protocol: Protocol, test: Test, looks: Sequence[Look]) -> Aft
         level=1.0 - test.alpha,
         looks=len(path),
     )
-
-
-def read_notes(ledger: Path, experiment: str, number: int) -> list[FutilityNote]:
-    """Reads the notes of a look that was taken."""
-    with open_trial(ledger, read_only=True) as trial:
-        known = trial.experiment(experiment)
-        return futility_notes(trial.protocol(known), trial.looks(known)[:number])
 
 
 def _is_covered(protocol: Protocol, test: Test) -> bool:

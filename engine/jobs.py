@@ -5,6 +5,7 @@ Leaves the job's form to `drivers.py`.
 Rules:
 - The seed is a function of unit and replicate, equal for all arms and attempts.
 - A driver sees of a unit its id and the declared input, nothing else.
+- A driver is called by its arm's own name; that events call it by a label is none of its business.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from fairtrial.ledger.sections import Arm
 from fairtrial.ledger.state import Experiment
 
+from .blinding import names_of
 from .drivers import Job, driver_seed, limits_of
 from .plan import Slot
 from .trial import Trial
@@ -28,6 +30,7 @@ class Jobs:
         protocol = trial.protocol(known)
         units = trial.units(known)
         self._experiment, self._seed = known.name, protocol.design.seed
+        self._names = names_of(trial, known)
         self._limits = {name: limits_of(arm.limits) for name, arm in protocol.arms.items()}
         self._config = {name: dict(_config(arm)) for name, arm in protocol.arms.items()}
         inputs = units.inputs
@@ -35,16 +38,17 @@ class Jobs:
 
     def job(self, slot: Slot, *, attempt: int) -> Job:
         """Returns one attempt at a slot."""
+        arm = self._names[slot.arm]
         return Job(
             experiment=self._experiment,
-            arm=slot.arm,
+            arm=arm,
             unit=slot.unit,
             replicate=slot.replicate,
             attempt=attempt,
             seed=driver_seed(self._seed, slot.unit, slot.replicate),
             input=self._inputs.get(slot.unit, {}),
-            config=self._config[slot.arm],
-            limits=self._limits[slot.arm],
+            config=self._config[arm],
+            limits=self._limits[arm],
         )
 
 

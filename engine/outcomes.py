@@ -17,7 +17,7 @@ Rules:
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import compress, repeat
@@ -33,12 +33,22 @@ from fairtrial.ledger.events import (
     Event,
     Freeze,
     Invalidate,
+    Origin,
     Settle,
 )
 from fairtrial.ledger.run_rules import charge_nanousd
 from fairtrial.ledger.slots import STATUSES
 
-__all__ = ("Measures", "Outcomes", "collect_decisions", "data_digest", "read_outcomes")
+from .plan import Plan
+
+__all__ = (
+    "Measures",
+    "Outcomes",
+    "collect_decisions",
+    "data_digest",
+    "read_outcomes",
+    "spent_by_arm",
+)
 
 if TYPE_CHECKING:
     IntColumn: TypeAlias = array[int]
@@ -126,6 +136,17 @@ def read_outcomes(
         if event.experiment == experiment:
             reader.read(entry, event)
     return reader.outcomes
+
+
+def spent_by_arm(outcomes: Outcomes, plan: Plan, origins: Mapping[str, Origin]) -> dict[str, int]:
+    """Returns what each arm has cost, in nano-USD, as ceilings count it."""
+    spent = dict.fromkeys(origins, 0)
+    for index, place in enumerate(plan.arm_of):
+        arm = plan.arms[place]
+        live = origins[arm] == "live"
+        column = outcomes.cost_nanousd if live else outcomes.incurred_nanousd
+        spent[arm] += max(0, column[index])
+    return spent
 
 
 def collect_decisions(decisions: Iterable[Decision], slot_count: int) -> Outcomes:

@@ -19,7 +19,7 @@ import io
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from itertools import groupby
@@ -39,6 +39,7 @@ __all__ = (
     "look_cuts",
     "parse_plan",
     "plan_lines",
+    "renamed_plan",
     "unit_order",
 )
 
@@ -239,6 +240,15 @@ def parse_plan(data: bytes) -> Plan:
         arm_of=array("H", (rank[arm] for arm in arm_of)),
         replicate_of=replicate_of,
     )
+
+
+def renamed_plan(plan: Plan, names: Mapping[str, str]) -> Plan:
+    """Returns a plan whose arms are called by other names."""
+    if all(names[arm] == arm for arm in plan.arms):
+        return plan
+    arms = tuple(sorted(names[arm] for arm in plan.arms))
+    rank = [arms.index(names[arm]) for arm in plan.arms]
+    return replace(plan, arms=arms, arm_of=array("H", (rank[arm] for arm in plan.arm_of)))
 
 
 def keyed_digest(what: str, *parts: str) -> bytes:

@@ -9,9 +9,11 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
-from fairtrial.ledger.state import Experiment, is_final, next_look_last, slots_of
+from fairtrial.ledger.state import Experiment, is_blinded, is_final, next_look_last, slots_of
 
 from .budget import expected_nanousd
 
@@ -26,7 +28,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         settled: Slots with an outcome, over all sessions.
         planned: Slots of the plan.
         settled_here: Slots settled in this session.
-        arms: Settled and planned slots of each arm.
+        arms: Settled and planned slots of each arm; empty while arms are blinded.
         in_flight: Attempts under way.
         errors: Attempts of this session that ended in error.
         retries: Attempts of this session that weren't their slot's first.
@@ -67,10 +69,11 @@ class Tally:
 
     Args:
         known: The experiment, folded; it changes as events are appended.
+        names: What each arm is called in front of people.
     """
 
-    def __init__(self, known: Experiment) -> None:
-        self._known = known
+    def __init__(self, known: Experiment, names: Mapping[str, str]) -> None:
+        self._known, self._shown = known, names
         slots = slots_of(known)
         self._settled, self._planned = [0] * len(known.arms), [0] * len(known.arms)
         for arm, status in zip(slots.arm[1:], slots.status[1:], strict=True):
@@ -90,14 +93,14 @@ class Tally:
         here = settled - self._before
         last = 0 if is_final(known) else next_look_last(known)
         ceiling = known.rules.usd_nanousd if known.rules is not None else None
-        names = [arm.name for arm in known.arms]
         counts = zip(self._settled, self._planned, strict=True)
+        arms = dict(zip((self._shown[arm.name] for arm in known.arms), counts, strict=True))
         return Progress(
             experiment=known.name,
             settled=settled,
             planned=planned,
             settled_here=here,
-            arms=dict(zip(names, counts, strict=True)),
+            arms={} if is_blinded(known) else arms,
             in_flight=known.open,
             errors=self.errors,
             retries=self.retries,

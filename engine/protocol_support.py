@@ -13,8 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+import msgspec
+
 from fairtrial.ledger.errors import Problem, ProtocolError
 from fairtrial.ledger.protocol import MISSING_STATUSES, Protocol, missing_rule
+
+from .terms import arm_terms
 
 __all__ = ("check_supported",)
 
@@ -37,7 +41,7 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
     Raises:
         ProtocolError: Names every field that has to wait for a later version.
     """
-    checks = (_kind, _endpoints, _assigned, _looks, _margins, _conduct)
+    checks = (_kind, _endpoints, _assigned, _looks, _margins, _blinding)
     problems = tuple(
         Problem(
             what="understood, not supported by this version",
@@ -108,6 +112,22 @@ def _margins(p: Protocol) -> Iterator[_Unsupported]:
             yield f"endpoints.{endpoint.name}.scale", "both with a margin", "raw or log"
 
 
-def _conduct(p: Protocol) -> Iterator[_Unsupported]:
-    if p.blinding.arms:
-        yield "blinding.arms", "true", "false"
+def _blinding(p: Protocol) -> Iterator[_Unsupported]:
+    """Yields what would tell blinded arms apart by the readable part of the ledger."""
+    if not p.blinding.arms:
+        return
+    if p.design.pairing != "paired":
+        yield "design.pairing", p.design.pairing, "paired, where arms are blinded"
+    terms = {name: arm_terms(p, name) for name in p.arms}
+    ceilings = [msgspec.to_builtins(p.budget.arms.get(name)) for name in p.arms]
+    for field, values in (
+        ("arms.*.repeats", [arm.repeats for arm in p.arms.values()]),
+        ("arms.*.driver.kind", [each.origin for each in terms.values()]),
+        ("arms.*.driver.repeatable", [each.repeatable for each in terms.values()]),
+        ("budget.arms", ceilings),
+    ):
+        if any(value != values[0] for value in values):
+            yield field, "different values", "the same for all arms, which are blinded"
+    tokens = [p.budget.tokens, *(own.tokens for own in p.budget.arms.values())]
+    if any(limit is not None for limit in tokens):
+        yield "budget.tokens", "a ceiling", "none: tokens are sealed while arms are blinded"

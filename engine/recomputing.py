@@ -7,6 +7,7 @@ Rules:
   and look table that follow from protocol and units. Anything else contradicts itself: a rule.
 - Looks and results are computed from the prefix that they name, and compared field by field, the
   long form too, since that is what people are shown.
+- A sealed look is computed again once its arms are unblinded, and skipped before.
 - Floats agree within the tolerances below, everything else exactly.
 """
 
@@ -21,16 +22,18 @@ import msgspec
 from fairtrial.ledger.errors import LedgerError, StoreError
 from fairtrial.ledger.events import Amend, Freeze, Look, Redact, Register
 from fairtrial.ledger.findings import Finding, Level, NumbersCase
+from fairtrial.ledger.log import find_event
 from fairtrial.ledger.protocol import Protocol, decode_resolved, encode_resolved, section_digests
 from fairtrial.ledger.state import Experiment
 
 from .assigning import plan_of
 from .concluding import conclude_event, look_event
-from .freezing import arm_terms
 from .look_table import look_table
 from .plan import parse_plan, plan_lines
 from .protocol_file import parse_protocol
 from .registering import amended_looks, rules_of
+from .sealing import Seals
+from .terms import coded_looks, terms_of
 from .trial import Reader
 
 __all__ = ("ABSOLUTE_TOLERANCE", "RELATIVE_TOLERANCE", "recompute")
@@ -76,8 +79,7 @@ def _check(reader: Reader, case: NumbersCase) -> Iterator[Finding]:
     elif isinstance(event, Freeze):
         yield from _plan(reader, case.seq, event, known)
     elif isinstance(event, Look):
-        again = look_event(reader, known, event.number, event.basis)
-        yield from _differences(case.seq, again, event, level="numbers")
+        yield from _look(reader, case.seq, event, known)
     else:
         recorded = reader.get_json(event.detail)
         note = recorded.get("stop_note") if isinstance(recorded, dict) else None
@@ -88,6 +90,17 @@ def _check(reader: Reader, case: NumbersCase) -> Iterator[Finding]:
         yield from _differences(case.seq, same_detail, event, level="numbers")
         long_form = msgspec.json.decode(again_too.detail)
         yield from _differences(case.seq, long_form, recorded, level="numbers", path="detail")
+
+
+def _look(reader: Reader, seq: int, event: Look, known: Experiment) -> Iterator[Finding]:
+    """Compares a look with its numbers, sealed ones once the arms are unblinded."""
+    if event.sealed is not None:
+        if find_event(reader.store, event.experiment, "unblind", number=1) is None:
+            # Replay says that the level is skipped: opening it is for `unblind`.
+            return
+        event = Seals(reader).look(event)
+    again = look_event(reader, known, event.number, event.basis)
+    yield from _differences(seq, again, event, level="numbers")
 
 
 def _meaning(reader: Reader, seq: int, event: Register | Amend, media: str) -> Iterator[Finding]:
@@ -131,7 +144,7 @@ def _plan(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterato
         ("cluster_count", plan.cluster_count, event.cluster_count),
         ("slot_count", plan.slot_count, event.slot_count),
         ("rules", rules_of(protocol), event.rules),
-        ("looks", look_table(protocol, plan, units), event.looks),
+        ("looks", coded_looks(protocol, look_table(protocol, plan, units)), event.looks),
         ("arms", _terms(protocol), _frozen_terms(event)),
     ):
         yield from _differences(seq, expected, found, level="rules", path=path)
@@ -148,7 +161,7 @@ def _first_slot(expected: bytes, found: bytes) -> tuple[str, str]:
 
 
 def _terms(protocol: Protocol) -> dict[str, object]:
-    return {name: tuple(arm_terms(protocol, name)) for name in protocol.arms}
+    return {name: tuple(terms) for name, terms in terms_of(protocol).items()}
 
 
 def _frozen_terms(event: Freeze) -> dict[str, object]:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, cast
 
+from fairtrial.ledger.blinding import arm_labels
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import LedgerError, Problem, ProtocolError, RefusedError
 from fairtrial.ledger.events import (
@@ -33,6 +34,7 @@ from fairtrial.ledger.plan_rules import amend_class
 from fairtrial.ledger.protocol import (
     Protocol,
     changed_fields,
+    coded_field,
     encode_resolved,
     nano_usd,
     primaries,
@@ -45,6 +47,7 @@ from .files import FileEntry, list_files, named_files
 from .git import git_file, uncommitted
 from .look_table import look_table
 from .protocol_file import check_supported, parse_protocol
+from .terms import coded_looks
 from .trial import Reader, Trial
 
 __all__ = (
@@ -211,7 +214,7 @@ def rules_of(protocol: Protocol) -> Rules:
         calls=total.calls,
         tokens=total.tokens,
         wall_seconds=total.wall_seconds,
-        arms={name: _ceiling(part) for name, part in protocol.budget.arms.items()},
+        arms=_arm_ceilings(protocol),
         attempts_max=protocol.attempts.max,
         retry_on=protocol.attempts.retry_on,
         on_crossing=protocol.looks.on_crossing,
@@ -223,6 +226,14 @@ def rules_of(protocol: Protocol) -> Rules:
         ),
         primaries=tuple(endpoint.name for endpoint in primaries(protocol)),
     )
+
+
+def _arm_ceilings(protocol: Protocol) -> dict[str, ArmCeiling]:
+    own = {name: _ceiling(part) for name, part in protocol.budget.arms.items()}
+    if not own or not protocol.blinding.arms:
+        return own
+    # They are the same for all arms: `protocol_support.py` refuses others while arms are blinded.
+    return dict.fromkeys(arm_labels(len(protocol.arms)), next(iter(own.values())))
 
 
 def _ceiling(part: ArmBudget) -> ArmCeiling:
@@ -270,7 +281,7 @@ def amend(trial: Trial, known: Experiment, loaded: Loaded, *, reason: str) -> Am
             protocol=protocol,
             resolved=resolved,
             sections=section_digests(loaded.protocol),
-            fields=tuple(change.field for change in changes),
+            fields=tuple(coded_field(loaded.protocol, change.field) for change in changes),
             rules=rules_of(loaded.protocol) if now.freeze_seq is not None else None,
             looks=amended_looks(trial, now, loaded.protocol, [c.section for c in changes]),
             outcomes=now.settled,
@@ -301,5 +312,6 @@ def amended_looks(
     if known.freeze_seq is None or set(sections) <= {"about", "budget"}:
         return None
     table = look_table(protocol, trial.plan(known), trial.units(known))
+    table = coded_looks(protocol, table)
     taken = len(known.taken)
     return known.looks[:taken] + table[taken:]

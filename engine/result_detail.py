@@ -83,6 +83,8 @@ def detail(
         "warnings": [*_warnings(context), *_spend_warnings(spend_nanousd)],
         "spend_usd": {arm: nano / _NANO for arm, nano in sorted(spend_nanousd.items())},
     }
+    if context.unblinded_early:
+        shape["unblinded_early"] = True
     return msgspec.json.encode(shape)
 
 

@@ -22,8 +22,9 @@ import msgspec
 from fairtrial.ledger.errors import RefusedError, StoreError, TransitionError
 from fairtrial.ledger.events import AttemptEnd, GitState, Start, Stop, StopReason
 from fairtrial.ledger.locks import file_lock, run_lock_path
-from fairtrial.ledger.state import Experiment, State, is_ended, is_final, is_idle
+from fairtrial.ledger.state import Experiment, State, is_blinded, is_ended, is_final, is_idle
 
+from .blinding import names_of, shown_names
 from .concluding import take_look
 from .drivers import Driver
 from .executor import Executor, Progress
@@ -167,10 +168,15 @@ def _locked_run(
 def _open_checked(trial: Trial, known: Experiment) -> dict[str, Driver]:
     """Opens the drivers and refuses what would fail at the first attempt."""
     protocol = trial.protocol(known)
-    drivers = open_drivers(protocol, protocol_path(trial, known).parent, trial.units(known))
+    by_name = open_drivers(protocol, protocol_path(trial, known).parent, trial.units(known))
+    drivers = {label: by_name[name] for label, name in names_of(trial, known).items()}
     check_identities(trial, known, drivers, act="run")
+    shown = {} if is_blinded(known) else shown_names(trial, known)
+    # Which label can't begin would tell who is behind it.
     problems = [
-        f"arm {name}: {text}" for name, driver in drivers.items() for text in driver.problems()
+        f"arm {shown[label]}: {text}" if shown else text
+        for label, driver in drivers.items()
+        for text in driver.problems()
     ]
     if problems:
         raise RefusedError(
@@ -275,10 +281,8 @@ def _take_look(
     event = take_look(trial, known)
     crossed = known.taken[-1].crossed
     goes = "going on" if event.continues else "the run ends"
-    sink.note(
-        f"look {event.number} of {len(known.looks)} taken:"
-        f" boundary {'crossed' if crossed else 'not crossed'}, {goes}"
-    )
+    said = "" if event.sealed else f"boundary {'crossed' if crossed else 'not crossed'}, "
+    sink.note(f"look {event.number} of {len(known.looks)} taken: {said}{goes}")
     return event.continues
 
 

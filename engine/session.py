@@ -18,29 +18,23 @@ import msgspec
 
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
-    AttemptEnd,
-    Decision,
-    Event,
     Freeze,
-    Invalidate,
     Look,
-    Reference,
     Register,
-    Settle,
     Withdraw,
 )
-from fairtrial.ledger.protocol import nano_usd
-from fairtrial.ledger.state import Experiment, due_look, is_final
+from fairtrial.ledger.state import Experiment, due_look, is_blinded, is_final
 
 from .anchor_setup import anchor_setup
 from .anchoring import Sealed, seal, setup_for
 from .checking import Checked, check_before_record, check_plan
 from .concluding import Conclusion, look, result
+from .correcting import Receipted, checked_reason, invalidate_outcome, settle_cost
 from .files import list_files
 from .freezing import Design, freeze
-from .inspecting import entry_of
 from .registering import amend, git_state, load_protocol, register
 from .running import ProgressSink, RunReport, end_dead_session, run_experiment
+from .sealing import Seals, check_no_crossing
 from .trial import Trial, open_trial
 from .verifying import protocol_path
 from .waiting import check_run_allowed
@@ -59,13 +53,6 @@ __all__ = (
     "settle_cost",
     "withdraw_experiment",
 )
-
-
-class Receipted(NamedTuple):
-    """What an act appended, and the receipt after it."""
-
-    event: Event
-    receipt: str
 
 
 class Registered(NamedTuple):
@@ -259,6 +246,8 @@ def look_at(
 ) -> tuple[Look, str]:
     """Returns a look (taking it when it is due) and the receipt.
 
+    Of blinded arms the look holds no number; after `unblind` it has them all.
+
     Raises:
         RefusedError: The look isn't planned or isn't due.
     """
@@ -267,6 +256,8 @@ def look_at(
         if due_look(known) is not None:
             setup_for(trial, known, key)
         event = look(trial, known, number)
+        if not is_blinded(known):
+            event = Seals(trial).look(event)
         return event, trial.keep_receipt("look")
 
 
@@ -332,74 +323,8 @@ def withdraw_experiment(ledger: Path, name: str | None, *, actor: str, reason: s
     """Ends an experiment without a result."""
     with open_trial(ledger, actor=actor) as trial:
         known = trial.experiment(name)
-        event = Withdraw(experiment=known.name, reason=_reason(reason))
+        event = Withdraw(experiment=known.name, reason=checked_reason(reason))
+        check_no_crossing(trial, known)
         end_dead_session(trial, known)
         trial.append(event)
         return Receipted(event, trial.keep_receipt("withdraw"))
-
-
-def _reason(text: str) -> str:
-    if not text.strip():
-        raise RefusedError("this act needs a reason", todo="--reason TEXT")
-    return text
-
-
-def settle_cost(
-    ledger: Path, name: str | None, *, actor: str, seq: int, usd: str, reason: str
-) -> Receipted:
-    """Corrects the cost of a lost or interrupted attempt, named by its entry.
-
-    Raises:
-        RefusedError: The entry isn't such an attempt's end.
-    """
-    with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
-        shown = entry_of(trial, seq)
-        if not isinstance(shown.event, AttemptEnd) or shown.event.experiment != known.name:
-            raise RefusedError(
-                "only the end of an attempt has a cost to settle",
-                where=f"entry {seq}",
-                expected="an attempt_end that says lost or interrupted",
-                found=type(shown.event).__name__.lower(),
-                todo="ledger log --kind attempt_end",
-            )
-        event = Settle(
-            experiment=known.name,
-            position=shown.event.position,
-            number=sum(one.settled for one in known.lost.get(shown.event.position, ())) + 1,
-            subject=Reference(seq=seq, leaf=shown.leaf),
-            cost_nanousd=nano_usd(usd),
-            reason=_reason(reason),
-        )
-        trial.append(event)
-        return Receipted(event, trial.keep_receipt("settle"))
-
-
-def invalidate_outcome(
-    ledger: Path, name: str | None, *, actor: str, seq: int, reason: str
-) -> Receipted:
-    """Declares an outcome invalid, named by its entry; its value stays on record.
-
-    Raises:
-        RefusedError: The entry isn't an outcome.
-    """
-    with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
-        shown = entry_of(trial, seq)
-        if not isinstance(shown.event, Decision) or shown.event.experiment != known.name:
-            raise RefusedError(
-                "only an outcome can be invalidated",
-                where=f"entry {seq}",
-                expected="an outcome of this experiment",
-                found=type(shown.event).__name__.lower(),
-                todo="ledger log --kind decision",
-            )
-        event = Invalidate(
-            experiment=known.name,
-            position=shown.event.position,
-            number=1,
-            subject=Reference(seq=seq, leaf=shown.leaf),
-            reason=_reason(reason),
-        )
-        trial.append(event)
-        return Receipted(event, trial.keep_receipt("invalidate"))

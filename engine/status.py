@@ -5,10 +5,15 @@ Leaves forecasts of time to the run's own display; writes nothing.
 Rules:
 - planned = settled + pending + not_run; in_flight and failing are parts of pending.
 - `running` is said only while another process holds the run lock.
-- It comes from the folded ledger alone and says from how many entries it was read on.
+- It comes from the folded ledger alone and says from how many entries it was read on; the spend of
+  arms that were unblinded comes from what was sealed.
+- While arms are blinded there is no number of an arm, and spend is what was reserved.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
@@ -21,8 +26,18 @@ from fairtrial.ledger.deviations import (
 )
 from fairtrial.ledger.events import Rules, Start, Stop
 from fairtrial.ledger.locks import lock_holder, run_lock_path
-from fairtrial.ledger.state import STREAK_MAX, Experiment, due_look, is_ended, is_final
+from fairtrial.ledger.state import (
+    STREAK_MAX,
+    Experiment,
+    due_look,
+    is_blinded,
+    is_ended,
+    is_final,
+)
 
+from .blinding import shown_names
+from .outcomes import read_outcomes, spent_by_arm
+from .sealing import opened_events
 from .trial import Trial
 from .waiting import waiting_for
 
@@ -83,6 +98,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     look_fractions: tuple[float, ...]
     next_look_last: int | None
     waiting_for_look: int
+    blinded: bool
+    unblinded_early: bool
+    statuses: dict[str, int]
     arms: dict[str, ArmStatus]
     sessions: int
     last_stop: str | None
@@ -138,10 +156,12 @@ def next_command(known: Experiment, word: str, several: str) -> str:
         "interrupted": "ledger run",
         "look_due": "ledger run",
         "unfinished": "ledger run",
-        "complete": "ledger result",
+        "complete": "ledger unblind --reason TEXT" if is_blinded(known) else "ledger result",
         "closed": "ledger result",
         "withdrawn": "ledger register PROTOCOL",
     }[word]
+    if verb.startswith("ledger unblind"):
+        return f"ledger unblind{name} --reason TEXT"
     return verb if word == "withdrawn" else f"{verb}{name}"
 
 
@@ -168,7 +188,12 @@ def status_of(trial: Trial, known: Experiment) -> Status:
     planned = len(known.slots) if known.slots is not None else 0
     over = is_ended(known) or is_final(known)
     not_run = planned - known.settled if over else 0
-    arms = {name: _arm_status(known, index) for index, name in _arm_names(known)}
+    blinded, spent = is_blinded(known), _spent(trial, known)
+    names = shown_names(trial, known)
+    arms = {
+        names[arm.name]: _arm_status(known, index, spent[index])
+        for index, arm in enumerate(known.arms)
+    }
     head = trial.log.head()
     waiting = waiting_for(trial.log.state, known)
     several = known.name if len(trial.log.state.experiments) > 1 else ""
@@ -184,7 +209,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         failing=sum(len(t.streak) for t in known.tallies if len(t.streak) >= STREAK_MAX),
         in_flight=known.open,
         not_run=not_run,
-        spent_usd=sum(tally.spent_nanousd for tally in known.tallies) / 1e9,
+        spent_usd=sum(spent) / 1e9,
         reserved_usd=sum(tally.reserved_nanousd for tally in known.tallies) / 1e9,
         expected_usd=_expected_usd(known),
         ceiling_usd=None if ceiling is None else ceiling / 1e9,
@@ -192,7 +217,10 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         look_fractions=tuple(look.tests[0].fraction for look in known.looks),
         next_look_last=last,
         waiting_for_look=_waiting(known, last),
-        arms=arms,
+        blinded=blinded,
+        unblinded_early=known.unblinded_early,
+        statuses=_statuses(arms.values()),
+        arms={} if blinded else arms,
         sessions=known.sessions,
         last_stop=known.last_stop,
         session=_session_note(trial, known),
@@ -200,7 +228,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         as_registered=is_as_registered(
             origins_of(known), known.amends, unblinded_early=known.unblinded_early
         ),
-        existed_before=existed_before(origins_of(known)),
+        existed_before=tuple(sorted(names[arm] for arm in existed_before(origins_of(known)))),
         amended=amended_sections(known.amends),
         amendments=tuple(sorted({name for one in known.amends for name in one.sections})),
         verdict=known.result.verdict if known.result is not None else None,
@@ -235,11 +263,26 @@ def _receipt_kept(trial: Trial) -> int | None:
     return max((int(size) for size in names if size.isdecimal()), default=None)
 
 
-def _arm_names(known: Experiment) -> list[tuple[int, str]]:
-    return [(index, arm.name) for index, arm in enumerate(known.arms)]
+def _spent(trial: Trial, known: Experiment) -> list[int]:
+    """Returns the spend of each arm: of blinded ones the reservations that ceilings count."""
+    counted = [tally.spent_nanousd for tally in known.tallies]
+    if known.unblind_seq is None or known.slots is None:
+        return counted
+    size = trial.log.state.size
+    outcomes = read_outcomes(opened_events(trial, known, size), known.name, len(known.slots))
+    spent = spent_by_arm(outcomes, trial.plan(known), origins_of(known))
+    return [spent[arm.name] for arm in known.arms]
 
 
-def _arm_status(known: Experiment, index: int) -> ArmStatus:
+def _statuses(arms: Iterable[ArmStatus]) -> dict[str, int]:
+    """Returns outcomes by status, of all arms together."""
+    counts: Counter[str] = Counter()
+    for arm in arms:
+        counts.update(arm.statuses)
+    return dict(counts)
+
+
+def _arm_status(known: Experiment, index: int, spent: int) -> ArmStatus:
     slots, tally = known.slots, known.tallies[index]
     assert slots is not None
     counts = slots.status_counts(index)
@@ -249,7 +292,7 @@ def _arm_status(known: Experiment, index: int) -> ArmStatus:
         planned=planned,
         statuses={name: count for name, count in counts.items() if name != "pending"},
         attempts=tally.calls,
-        spent_usd=tally.spent_nanousd / 1e9,
+        spent_usd=spent / 1e9,
         reserved_usd=tally.reserved_nanousd / 1e9,
     )
 

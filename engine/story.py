@@ -32,6 +32,7 @@ from fairtrial.ledger.events import (
     Refuse,
     Register,
     Result,
+    Unblind,
     Withdraw,
     event_kind,
 )
@@ -72,6 +73,8 @@ class Story:
         statuses: Outcomes by status.
         slots: Planned slots; 0 before the freeze.
         open: Positions of slots whose newest attempt has no end.
+        blinded: Nobody may know the arms yet.
+        unblinded_early: The arms were opened before the data were complete.
         in_points: Endpoints whose differences are differences of shares.
     """
 
@@ -88,6 +91,8 @@ class Story:
     refusals: list[Change] = field(default_factory=list)
     invalidated: list[Change] = field(default_factory=list)
     withdrawn: str | None = None
+    blinded: bool = False
+    unblinded_early: bool = False
     result: Result | None = None
     last_look: Look | None = None
     files: list[FileState] = field(default_factory=list)
@@ -177,6 +182,10 @@ def _count(story: Story, seq: int, event: Event) -> None:
             story.open.discard(event.position)
         case Freeze():
             story.slots = event.slot_count
+            story.blinded = any(arm.commitment is not None for arm in event.arms)
+        case Unblind():
+            story.blinded = False
+            story.unblinded_early = story.last_look is None or story.last_look.continues
         case Look():
             story.looks, story.last_look = story.looks + 1, event
         case Result():

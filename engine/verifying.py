@@ -26,9 +26,10 @@ from fairtrial.ledger.errors import (
     RefusedError,
 )
 from fairtrial.ledger.events import FrozenArm, Refuse, Register
-from fairtrial.ledger.protocol import changed_fields
-from fairtrial.ledger.state import Experiment, due_look, next_number
+from fairtrial.ledger.protocol import changed_fields, coded_field
+from fairtrial.ledger.state import Experiment, due_look, is_blinded, next_number
 
+from .blinding import registered_identity
 from .drivers import Driver
 from .files import FileEntry, only_endings_differ, parse_file_list
 from .protocol_file import parse_protocol
@@ -111,11 +112,16 @@ def _protocol_change(trial: Trial, known: Experiment, path: Path, registered: by
         return _Change("protocol", blob_of(registered).sha256, blob_of(found).sha256, what, todo)
     first = changes[0]
     more = f" (and {len(changes) - 1} more fields)" if len(changes) > 1 else ""
+    values = first.registered or "absent", first.found or "absent"
+    field = first.field
+    if is_blinded(known):
+        # Values of arms aren't repeated on terminals of a blinded experiment.
+        field = coded_field(trial.protocol(known), field)
+        values = _digest(values[0]), _digest(values[1])
     return _Change(
-        first.field,
-        first.registered or "absent",
-        first.found or "absent",
-        f"the protocol has changed since it was registered: {first.field}{more}",
+        field,
+        *values,
+        f"the protocol has changed since it was registered: {field}{more}",
         todo + "; or put the change on record: ledger amend",
     )
 
@@ -140,7 +146,8 @@ def _refuse_file(
     trial: Trial, known: Experiment, act: str, entry: FileEntry, found: str, what: str
 ) -> NoReturn:
     todo = "put the frozen file back, or register a new experiment"
-    refuse(trial, known, act, _Change(entry.field, entry.sha256, found, what, todo))
+    field = coded_field(trial.protocol(known), entry.field)
+    refuse(trial, known, act, _Change(field, entry.sha256, found, what, todo))
 
 
 def check_identities(
@@ -152,7 +159,7 @@ def check_identities(
         DigestMismatchError: A part differs; a `refuse` event is on record.
     """
     for frozen in known.arms:
-        registered = trial.get_json(frozen.identity)
+        registered = registered_identity(trial, known, frozen)
         try:
             found: object = msgspec.json.decode(
                 msgspec.json.encode(drivers[frozen.name].identity(), order="deterministic")
@@ -164,21 +171,27 @@ def check_identities(
 
 
 def _absent_part(frozen: FrozenArm, error: DriverError) -> _Change:
-    return _Change(
-        f"arms.{frozen.name}.driver", frozen.identity.sha256, "absent", error.what, error.todo
-    )
+    return _Change(_driver_field(frozen), frozen.identity.sha256, "absent", error.what, error.todo)
+
+
+def _driver_field(frozen: FrozenArm) -> str:
+    # Which label has changed would tell who is behind it.
+    return f"arms.{frozen.name}.driver" if frozen.commitment is None else "arms"
 
 
 def _identity_change(frozen: FrozenArm, registered: object, found: object) -> _Change:
-    prefix = f"arms.{frozen.name}.driver"
+    prefix = _driver_field(frozen)
+    todo = "put back what was frozen, or register a new experiment"
     field, old, new = prefix, str(registered), str(found)
+    if frozen.commitment is not None:
+        what = "a blinded arm is made of something else now"
+        return _Change(field, _digest(old), _digest(new), what, todo)
     if isinstance(registered, dict) and isinstance(found, dict):
         for key in sorted(registered.keys() | found.keys()):
             if registered.get(key) != found.get(key):
                 field = f"{prefix}.{key}"
                 old, new = str(registered.get(key)), str(found.get(key))
                 break
-    todo = "put back what was frozen, or register a new experiment"
     return _Change(field, old, new, f"arm {frozen.name} is made of something else now", todo)
 
 

@@ -24,9 +24,12 @@ import anyio.to_thread
 import msgspec
 
 from fairtrial.ledger.blobs import Blobs
+from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import ConflictError, IntegrityError, LedgerError, StoreError
 from fairtrial.ledger.events import AttemptEnd, Decision, Event
 from fairtrial.ledger.log import Appended
+
+from .sealing import Sealed
 
 __all__ = ("BATCH_MAX", "AppendLog", "Draft", "Writer")
 
@@ -88,10 +91,18 @@ class Writer:
         log: Where events go.
         blobs: Where artifacts go.
         actor: Who appends, as claimed.
+        seal: Hides what of an ending would tell blinded arms apart; None: nothing is blinded.
     """
 
-    def __init__(self, log: AppendLog, blobs: Blobs, *, actor: str) -> None:
-        self._log, self._blobs, self._actor = log, blobs, actor
+    def __init__(
+        self,
+        log: AppendLog,
+        blobs: Blobs,
+        *,
+        actor: str,
+        seal: Callable[[Decision | AttemptEnd], Sealed] | None = None,
+    ) -> None:
+        self._log, self._blobs, self._actor, self._seal = log, blobs, actor, seal
         send, receive = anyio.create_memory_object_stream[_Append | _Call[object]](QUEUE_MAX)
         self._send, self._receive = send, receive
         self._failure: LedgerError | None = None
@@ -206,17 +217,25 @@ class Writer:
             del outcomes[: len(item.drafts)]
 
     def _with_artifacts(self, drafts: Sequence[Draft]) -> list[Event]:
-        contents = [data for draft in drafts for _, data in sorted(draft.artifacts.items())]
-        blobs = iter(self._blobs.put_many(contents)) if contents else iter(())
-        events: list[Event] = []
-        for draft in drafts:
-            event = draft.event
-            if draft.artifacts:
-                assert isinstance(event, (Decision, AttemptEnd)), "other events have no artifacts"
-                named = {name: next(blobs) for name in sorted(draft.artifacts)}
-                event = msgspec.structs.replace(event, artifacts=named)
-            events.append(event)
+        contents: list[bytes] = []
+        events = [self._complete(draft, contents) for draft in drafts]
+        if contents:
+            self._blobs.put_many(contents)
         return events
+
+    def _complete(self, draft: Draft, contents: list[bytes]) -> Event:
+        """Returns an event that names its artifacts, sealed where it has to be; adds the bytes."""
+        event = draft.event
+        if draft.artifacts:
+            assert isinstance(event, (Decision, AttemptEnd)), "other events have no artifacts"
+            named = {name: blob_of(data) for name, data in sorted(draft.artifacts.items())}
+            event = msgspec.structs.replace(event, artifacts=named)
+            contents += draft.artifacts.values()
+        if self._seal is not None and isinstance(event, (Decision, AttemptEnd)):
+            sealed = self._seal(event)
+            contents.append(sealed.content)
+            return sealed.event
+        return event
 
 
 def _work(item: _Call[object]) -> None:

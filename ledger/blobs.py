@@ -167,16 +167,33 @@ class BlobStore:
             self._packed, self._packs = {}, set()
         return bool(gone)
 
+    def by_sha256(self, *, multiple_of: int) -> dict[str, Blob]:
+        """Returns small blobs by their SHA-256, those of one of the given sizes.
+
+        Args:
+            multiple_of: Their size is a multiple of this; it spares reading most others.
+        """
+        found: dict[str, Blob] = {}
+        for name, place in self._all_places():
+            if place.size % multiple_of == 0 and 0 < place.size <= PACKED_BYTES_MAX:
+                blob = blob_of(_read(place))
+                if blob.blake3 == name:
+                    found[blob.sha256] = blob
+        return found
+
     def contents(self) -> Iterator[bytes]:
         """Yields the content of every blob, checked against its name."""
-        self._read_new_packs()
-        own = sorted(self._folder.glob("[0-9a-f][0-9a-f]/*")) if self._folder.is_dir() else []
-        alone = [(path.name, _alone(path)) for path in own if not path.name.startswith(".")]
-        for name, place in [*alone, *self._packed.items()]:
+        for name, place in self._all_places():
             data = _read(place)
             if blake3_hex(data) != name:
                 raise _differs("BLAKE3", place.pack, name, blake3_hex(data))
             yield data
+
+    def _all_places(self) -> list[tuple[str, _Packed]]:
+        self._read_new_packs()
+        own = sorted(self._folder.glob("[0-9a-f][0-9a-f]/*")) if self._folder.is_dir() else []
+        alone = [(path.name, _alone(path)) for path in own if not path.name.startswith(".")]
+        return [*alone, *self._packed.items()]
 
     def _pack_file(self, contents: dict[str, bytes]) -> dict[Path, bytes]:
         """Returns the file that holds these contents together; no file for none."""

@@ -11,6 +11,7 @@ Rules:
 - After a crossing that stops there is only the result; after any crossing no withdrawal.
 - Cut short, an experiment is inconclusive: by a person always, by a ceiling unless the protocol
   has it analysed and the ceiling is the registered one; a verdict that was reached before stands.
+- Unblinding opens every commitment with the arm and the salt that it was made of.
 - What is as registered is said in `deviations.py`.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from .blinding import commitment
 from .ceilings import may_analyse
 from .deviations import is_as_registered, origins_of
 from .entry import Entry
@@ -84,7 +86,13 @@ def _look(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None
     if event.sealed is not None:
         known.seals.add(event.sealed.sha256)
     known.taken.append(
-        LookTaken(seq=entry.seq, last=event.last, continues=event.continues, crossed=crossed)
+        LookTaken(
+            seq=entry.seq,
+            last=event.last,
+            continues=event.continues,
+            crossed=crossed,
+            sealed=event.sealed is not None,
+        )
     )
     known.counters["look"] = event.number
     known.last_change = entry.seq
@@ -185,7 +193,8 @@ def _is_end(known: Experiment, event: Result) -> bool:
 
 def _may_conclude(known: Experiment, event: Result) -> bool:
     """Returns whether a verdict other than inconclusive may stand."""
-    if is_final(known) or any(look.crossed for look in known.taken):
+    # What a sealed look crossed before a run went on only its numbers say, which replay computes.
+    if is_final(known) or any(look.crossed or look.sealed for look in known.taken):
         return True
     return event.stopped_by != "person" and may_analyse(known)
 
@@ -258,9 +267,22 @@ def _unblind(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> N
         where=known.name,
     )
     require(due_look(known) is None, "a look is due", where=known.name, todo="ledger look")
+    _check_opened(known, event)
     known.unblind_seq, known.unblinded_early = entry.seq, not is_final(known)
     known.counters["unblind"] = event.number
     known.last_change = entry.seq
+
+
+def _check_opened(known: Experiment, event: Unblind) -> None:
+    """Checks each opened arm against the commitment that the freeze made for its label."""
+    made = {arm.name: arm.commitment for arm in known.arms}
+    for arm in event.arms:
+        require(
+            made[arm.name] == commitment(known.name, arm.name, arm.arm, arm.salt),
+            f"what is opened isn't what was committed to: arm {arm.name}",
+            where=f"{known.name} arm {arm.name}",
+            todo="open it with the name and the salt that the freeze kept",
+        )
 
 
 HANDLERS = {

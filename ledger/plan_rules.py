@@ -134,6 +134,8 @@ def _check_blinding(known: Experiment, event: Freeze) -> None:
         "blinded arms all have a commitment and the same reservation",
         where=known.name,
     )
+    # What an arm is made of stands in these blobs with the salts: without them nothing is opened.
+    known.seals |= {arm.identity.sha256 for arm in blinded}
 
 
 def _check_looks(known: Experiment, looks: tuple[LookPlan, ...], slot_count: int) -> None:

@@ -97,7 +97,7 @@ __all__ = (
     "Harm", "Limits", "Looks", "Missing", "MissingRule", "MissingStatus", "MissingWord",
     "Population", "Populations", "Power", "Protocol", "PythonDriver", "RecordedDriver",
     "Reducer", "Require", "Rule", "Saving", "Scale", "Scoring", "Seed", "Signature", "Spending",
-    "UnitsSpec", "changed_fields", "decode_resolved", "encode_resolved",
+    "UnitsSpec", "changed_fields", "coded_field", "decode_resolved", "encode_resolved",
     "is_live", "missing_rule", "nano_usd", "primaries", "score_name", "section_digests",
 )  # fmt: skip
 
@@ -215,8 +215,26 @@ class ChangedField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def section_digests(protocol: Protocol) -> dict[str, str]:
-    """Returns the hex SHA-256 of each section: `arms.<arm>` and `endpoints.<name>` one each."""
-    return {name: sha256_hex(_ENCODER.encode(part)) for name, part in _sections(protocol)}
+    """Returns the hex SHA-256 of each section: `arms.<arm>` and `endpoints.<name>` one each.
+
+    Of blinded arms the sections are `arms.1`, `arms.2`, ... in the order of the arms' names, since
+    these names stand in readable events.
+    """
+    return {
+        coded_field(protocol, name): sha256_hex(_ENCODER.encode(part))
+        for name, part in _sections(protocol)
+    }
+
+
+def coded_field(protocol: Protocol, field: str) -> str:
+    """Returns a section or field path in which no blinded arm is named; others as they are."""
+    if not protocol.blinding.arms:
+        return field
+    codes = {name: str(place) for place, name in enumerate(sorted(protocol.arms), start=1)}
+    before, arms, after = field.partition("arms.")
+    name, dot, rest = after.partition(".")
+    is_arm = arms and before in ("", "budget.") and name in codes
+    return f"{before}arms.{codes[name]}{dot}{rest}" if is_arm else field
 
 
 def changed_fields(old: Protocol, new: Protocol) -> list[ChangedField]:

@@ -34,7 +34,7 @@ from .findings import (
     record_word,
 )
 from .log import LogStore
-from .state import Experiment, PlanReader, State
+from .state import Experiment, PlanReader, State, is_blinded
 from .walk import FINDINGS_MAX, Walk, check_pointers, walk_entries
 
 __all__ = (
@@ -134,6 +134,9 @@ def _take_numbers(walk: Walk, findings: Iterator[Finding]) -> None:
             walk.skipped["numbers"] = f"{one.where} needs a blob that was erased on record"
         else:
             _take(walk, iter((one,)))
+    for known in walk.state.experiments.values():
+        if is_blinded(known):
+            walk.skipped["numbers"] = f"sealed: {known.name} is blinded until `ledger unblind`"
 
 
 def _report(walk: Walk, claims: Sequence[Claim]) -> ReplayReport:

@@ -9,12 +9,14 @@ Rules:
 - An outcome comes from where the freeze said; a live one closes the open attempt of its session, or
   gives a slot up whose attempts have ended on their own.
 - A lost attempt costs its reservation until a person settles it.
+- While arms are blinded costs and what else could tell them apart are sealed, never readable.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
+from .blinding import tells_arms_apart
 from .ceilings import (
     charge_nanousd,
     is_at_ceiling,
@@ -33,6 +35,7 @@ from .state import (
     PlanReader,
     State,
     experiment_of,
+    is_blinded,
     is_crossed_for_good,
     is_ended,
     is_final,
@@ -225,6 +228,7 @@ def _attempt_end(state: State, entry: Entry, event: Event, plan_of: PlanReader) 
     assert rules is not None
     if event.status == "timeout" and "timeout" not in rules.retry_on:
         raise _refusal(known, position, "a timeout that isn't tried again is an outcome")
+    _check_hidden(known, event)
     arm = slots.arm[position]
     reserve = known.arms[arm].reserve_nanousd
     charged = charge_nanousd(event.cost_nanousd, reserve)
@@ -262,6 +266,7 @@ def _decision(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> 
     arm = slots.arm[position]
     frozen, tally = known.arms[arm], known.tallies[arm]
     _check_plan(known, event, plan_of)
+    _check_hidden(known, event)
     if frozen.origin == "live":
         _check_live(known, event)
     else:
@@ -277,6 +282,12 @@ def _decision(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> 
     known.last_change, known.seen_time = entry.seq, entry.time
     if event.status != "error":
         count_outcome(tally, entry.seq)
+
+
+def _check_hidden(known: Experiment, event: Decision | AttemptEnd) -> None:
+    if known.arms[0].commitment and known.unblind_seq is None and tells_arms_apart(event):
+        what = "cost, tokens, duration, models and artifacts are sealed while arms are blinded"
+        raise _refusal(known, event.position, what)
 
 
 def _check_plan(known: Experiment, event: Decision, plan_of: PlanReader) -> None:
@@ -361,6 +372,8 @@ def _check_given_up(known: Experiment, event: Decision) -> None:
 def _settle(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Settle", event)
     known = experiment_of(state, event)
+    todo = "settle it after ledger unblind"
+    require(not is_blinded(known), "a cost would tell arms apart", where=known.name, todo=todo)
     for lost in known.lost.get(event.position, ()):
         if lost.seq == event.subject.seq:
             require(not lost.settled, "the cost of this attempt was settled before")

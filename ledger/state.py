@@ -113,6 +113,7 @@ class LookTaken(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     continues: bool
     crossed: bool
+    sealed: bool = False  # what it crossed isn't said
 
 
 class LostAttempt(msgspec.Struct, kw_only=True):

@@ -39,20 +39,26 @@ def command(
 
     With --json each line is the entry exactly as it is stored, byte for byte.
     """
-    from fairtrial.engine.inspecting import read_log
+    from fairtrial.engine.inspecting import read_log, revealed_arms
 
-    from .text_log import entry_line, read_entry
+    from .text_log import entry_line, read_entry, with_names
 
     # People call an outcome what it is called everywhere else.
     wanted = "decision" if kind == "outcome" else kind.partition("/")[0] if kind else None
     _check_kind(wanted)
+    names: dict[str, dict[str, str]] = {"": {}}
     for data in read_log(path or ledger, start=start, stop=stop):
         entry = read_entry(data) if wanted or experiment or not out.as_json else None
         if entry is not None and wanted and entry.kind != wanted:
             continue
         if entry is not None and experiment and entry.experiment != experiment:
             continue
-        line = data if entry is None or out.as_json else entry_line(entry).encode()
+        if entry is not None and entry.experiment not in names:
+            names[entry.experiment] = revealed_arms(path or ledger, entry.experiment)
+        if entry is None or out.as_json:
+            line = data
+        else:
+            line = entry_line(with_names(entry, names[entry.experiment])).encode()
         if not out.line(line):
             return
 

@@ -38,35 +38,18 @@ def command(
     A look that was taken is shown again and spends nothing. One that isn't planned or isn't due is
     refused, and the refusal is on record: alpha is spent by the plan alone.
     """
-    from fairtrial.engine.assigning import is_assigned
-    from fairtrial.engine.interim import read_notes
+    from fairtrial.engine.look_view import read_look_view
     from fairtrial.engine.session import look_at
-    from fairtrial.engine.story import read_protocol
-    from fairtrial.engine.wording import in_points
 
     from .text_look import look_text, look_value
 
     look, receipt = look_at(ledger, experiment, actor=actor, number=number, key=key)
-    protocol = read_protocol(ledger, look.experiment)
-    hidden = protocol.blinding.looks == "continue_or_stop"
-    # Where anyone may look at any time, nobody planned how often.
-    planned = len(protocol.looks.at) or look.number + int(look.continues)
-    points = frozenset(one.name for one in protocol.endpoints if in_points(one))
-    asked = protocol.looks.futility is not None and not hidden
-    notes = read_notes(ledger, look.experiment, look.number) if asked else []
-    out.text(
-        look_text(
-            look,
-            planned=planned,
-            in_points=points,
-            hidden=hidden,
-            notes=notes,
-            noun="units" if is_assigned(protocol) else "pairs",
-        )
-    )
-    ended = look.number == planned or not look.continues
+    view = read_look_view(ledger, look)
+    out.text(look_text(look, view))
+    ended = look.number == view.planned or not look.continues
+    after = "ledger unblind --reason TEXT" if view.blinded else "ledger result"
     out.end(
-        look_value(look, hidden=hidden, notes=notes),
+        look_value(look, view),
         receipt=receipt,
-        next_command="ledger result" if ended else "ledger run",
+        next_command=after if ended else "ledger run",
     )

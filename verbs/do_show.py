@@ -66,7 +66,9 @@ def _protocol_place(words: tuple[str, ...], ledger: Path) -> tuple[Path, str | N
 
 
 def _print_entry(out: Output, ledger: Path, seq: int) -> None:
-    from fairtrial.engine.inspecting import show_event
+    import msgspec
+
+    from fairtrial.engine.inspecting import revealed_arms, show_event
 
     from .text_log import entry_page, read_entry
 
@@ -74,7 +76,9 @@ def _print_entry(out: Output, ledger: Path, seq: int) -> None:
     if out.as_json:
         out.line(shown.entry)
     else:
-        out.essential(entry_page(read_entry(shown.entry), shown.leaf))
+        names = revealed_arms(ledger, shown.event.experiment)
+        opened = msgspec.to_builtins(shown.opened) if shown.opened is not None else {}
+        out.essential(entry_page(read_entry(shown.entry), shown.leaf, opened, names))
 
 
 def _print_artifact(out: Output, ledger: Path, seq: int, name: str) -> None:

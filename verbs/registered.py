@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from .output import Output, label
 
 if TYPE_CHECKING:
+    from fairtrial.engine.freezing import Design
+    from fairtrial.engine.power_values import PowerReport
     from fairtrial.engine.session import Registered
 
 __all__ = ("print_registered",)
@@ -34,8 +36,22 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
             "frozen": frozen,
             "register": done.register,
             "freeze": done.freeze,
-            "power": done.design.power if done.design is not None else None,
+            "power": _power(done.design) if done.design is not None else None,
         },
         receipt=done.receipt,
         next_command="ledger run" if frozen else "ledger freeze",
     )
+
+
+def _power(design: Design) -> PowerReport:
+    """Returns what was found of the plan; of blinded arms no comparison is named."""
+    from msgspec.structs import replace
+
+    from fairtrial.engine.terms import comparison_codes
+
+    codes = comparison_codes(design.protocol)
+    endpoints = (
+        replace(each, comparison=codes.get(each.comparison, each.comparison))
+        for each in design.power.endpoints
+    )
+    return replace(design.power, endpoints=tuple(endpoints))

@@ -9,7 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from fairtrial.ledger.events import EVENT_KINDS
 
 from .text_numbers import clip, count, usd
 
-__all__ = ("KINDS", "ReadEntry", "entry_line", "entry_page", "read_entry")
+__all__ = ("KINDS", "ReadEntry", "entry_line", "entry_page", "read_entry", "with_names")
 
 KINDS = tuple(kind.partition("/")[0] for kind in EVENT_KINDS)
 # Kinds that are shown under another word.
@@ -63,6 +63,14 @@ def read_entry(data: bytes) -> ReadEntry:
     )
 
 
+def with_names(entry: ReadEntry, names: Mapping[str, str]) -> ReadEntry:
+    """Returns an entry whose arm is called by its name, where people may know it."""
+    arm = entry.event.get("arm")
+    if not isinstance(arm, str) or arm not in names:
+        return entry
+    return entry._replace(event={**entry.event, "arm": names[arm]})
+
+
 def entry_line(entry: ReadEntry) -> str:
     """Returns an entry in one line."""
     if entry.seq is None:
@@ -98,6 +106,7 @@ def _freeze(event: Event) -> str:
     return (
         f"{count(event['unit_count'])} units, {count(event['cluster_count'])} clusters,"
         f" {count(event['slot_count'])} slots, {len(event['looks'])} looks"
+        + (", arms blinded" if event["arms"][0].get("commitment") else "")
     )
 
 
@@ -137,13 +146,15 @@ def _more(event: Event) -> str:
 
 
 def _look(event: Event) -> str:
+    goes = "going on" if event["continues"] else "end"
+    if event.get("sealed") is not None:
+        return f"look {event['number']}: {count(event['units'])} units, numbers sealed, {goes}"
     crossed = {
         endpoint["crossed"]
         for comparison in event["comparisons"]
         for endpoint in comparison["endpoints"]
     } - {"no"}
     went = f"boundary crossed ({', '.join(sorted(crossed))})" if crossed else "no boundary crossed"
-    goes = "going on" if event["continues"] else "end"
     return f"look {event['number']}: {count(event['units'])} units, {went}, {goes}"
 
 
@@ -168,6 +179,11 @@ def _settle(event: Event) -> str:
 
 def _reason(event: Event) -> str:
     return str(event["reason"])
+
+
+def _unblind(event: Event) -> str:
+    arms = ", ".join(f"{arm['name']} is {arm['arm']}" for arm in event["arms"])
+    return arms + _after(event["reason"])
 
 
 def _refuse(event: Event) -> str:
@@ -213,6 +229,7 @@ _SUMMARIES = {
     "amend": _amend,
     "settle": _settle,
     "invalidate": _subject,
+    "unblind": _unblind,
     "withdraw": _reason,
     "refuse": _refuse,
     "recover": _recover,
@@ -222,8 +239,20 @@ _SUMMARIES = {
 }
 
 
-def entry_page(entry: ReadEntry, leaf: str) -> str:
-    """Returns an entry with everything in it, a field a line."""
+def entry_page(
+    entry: ReadEntry,
+    leaf: str,
+    opened: Event | None = None,
+    names: Mapping[str, str] | None = None,
+) -> str:
+    """Returns an entry with everything in it, a field a line.
+
+    Args:
+        entry: The entry.
+        leaf: Its leaf.
+        opened: The event with what was sealed in it, where people may see that.
+        names: Which arm was behind each label, where people may know.
+    """
     kind = _SHOWN_KINDS.get(entry.kind, entry.kind)
     head = [
         ("entry", f"{entry.seq}  {kind}" + (f"  {entry.experiment}" if entry.experiment else "")),
@@ -237,7 +266,24 @@ def entry_page(entry: ReadEntry, leaf: str) -> str:
     body = [(name, value) for name, value in entry.event.items() if name not in hidden]
     width = max(len(name) for name, _ in (*head, *body)) + 2
     lines = [f"{name:<{width}}{text}" for name, text in head]
-    return "\n".join([*lines, "", *(line for name, v in body for line in _field(name, v, width))])
+    lines += ["", *(line for name, v in body for line in _field(name, v, width))]
+    lines += _opened_lines(entry.event, opened or {}, names or {}, width)
+    return "\n".join(lines)
+
+
+def _opened_lines(
+    event: Event, opened: Event, names: Mapping[str, str], width: int
+) -> Iterator[str]:
+    """Yields what was sealed, and who was behind a label."""
+    fresh = [(name, v) for name, v in opened.items() if v != event.get(name) and name != "sealed"]
+    own = {name: arm for name, arm in names.items() if name == event.get("arm")}
+    if fresh or own:
+        yield ""
+        yield "since unblinded"
+    for name, arm in own.items():
+        yield f"{'arm ' + name:<{width}}{arm}"
+    for name, value in fresh:
+        yield from _field(name, value, width)
 
 
 def _field(name: str, value: Any, width: int) -> list[str]:

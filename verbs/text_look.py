@@ -9,10 +9,11 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairtrial.engine.interim import FutilityNote
+from fairtrial.engine.look_view import LookView
 from fairtrial.ledger.events import Look, LookComparison, LookEndpoint
 
 from .output import label
@@ -23,35 +24,26 @@ __all__ = ("look_text", "look_value")
 
 def look_text(
     look: Look,
-    *,
-    planned: int,
-    in_points: frozenset[str],
-    hidden: bool,
-    notes: Sequence[FutilityNote] = (),
-    noun: str = "pairs",
+    view: LookView,
 ) -> str:
     """Returns a look in lines.
 
     Args:
         look: The event.
-        planned: How many looks there are.
-        in_points: Endpoints whose differences are in points.
-        hidden: The protocol shows only whether the run goes on.
-        notes: What is left to hope for, where the protocol asks.
-        noun: What a difference is counted in: pairs, or units that are in one arm each.
+        view: What of it is shown, and where it stands in the plan.
     """
-    fraction = look.comparisons[0].endpoints[0].information_fraction
+    planned = view.planned
     lines = [
         label(
             "look",
             f"{look.experiment}   look {look.number} of {planned} (planned interim analysis),"
-            f" {_size_text(look)}, {fraction:.2f} of the information",
+            f" {_size_text(look)}, {view.fraction:.2f} of the information",
         )
     ]
-    if not hidden:
+    if not view.hidden:
         for comparison in look.comparisons:
-            lines += _comparison_lines(comparison, in_points, noun)
-        lines += [label("note", _note_text(note)) for note in notes]
+            lines += _comparison_lines(comparison, view.in_points, view.noun)
+        lines += [label("note", _note_text(note)) for note in view.notes]
     lines.append(label("goes on", _goes_on(look, planned)))
     return "\n".join(lines)
 
@@ -104,23 +96,20 @@ def _endpoint_text(endpoint: LookEndpoint, points: bool, noun: str) -> str:
     )
 
 
-def look_value(
-    look: Look, *, hidden: bool, notes: Sequence[FutilityNote] = ()
-) -> Mapping[str, Any]:
+def look_value(look: Look, view: LookView) -> Mapping[str, Any]:
     """Returns a look for JSON; with hidden looks no number of an arm is in it."""
     import msgspec
 
-    if not hidden:
+    if not view.hidden:
         shown = {"v": 1, "look": look.number, **msgspec.to_builtins(look)}
-        return {**shown, "futility": [msgspec.to_builtins(note) for note in notes]}
-    first = look.comparisons[0].endpoints[0]
+        return {**shown, "futility": [msgspec.to_builtins(note) for note in view.notes]}
     return {
         "v": 1,
         "experiment": look.experiment,
         "look": look.number,
         "units": look.units,
         "clusters": look.clusters,
-        "information_fraction": first.information_fraction,
-        "eligible": first.eligible,
+        "information_fraction": view.fraction,
+        "eligible": view.eligible,
         "continues": look.continues,
     }

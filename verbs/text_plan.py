@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairtrial.engine.assigning import is_assigned
+from fairtrial.engine.blinding import DISCIPLINE
 from fairtrial.engine.checking import Checked, GitCheck, Money
 from fairtrial.engine.freezing import Design
 from fairtrial.engine.power_values import LookFacts, PowerReport
 from fairtrial.engine.session import Registered
+from fairtrial.engine.terms import planned_repeats
 from fairtrial.engine.wording import cluster_noun, in_points, plural, unit_noun
 from fairtrial.ledger.events import Freeze, RegisterGit
 
@@ -33,6 +35,7 @@ def check_text(checked: Checked) -> str:
         label("looks", _looks_text(design)),
         *_power_lines(design),
         label("budget", _budget_text(checked.money)),
+        *_blinded_lines(design),
         *(
             label("driver", f"{arm}: {clip(problem, 200)}     (run would refuse)")
             for arm, problems in checked.drivers.items()
@@ -238,4 +241,12 @@ def _frozen_lines(event: Freeze, design: Design) -> list[str]:
         *_power_lines(design),
         *(label("warning", text) for text in design.power.warnings),
         *([label("note", _existing_text(existing))] if existing else []),
+        *_blinded_lines(design),
     ]
+
+
+def _blinded_lines(design: Design) -> list[str]:
+    if not design.protocol.blinding.arms:
+        return []
+    labels = " and ".join(planned_repeats(design.protocol))
+    return [label("blinded", f"arms are {labels} until `ledger unblind`; {DISCIPLINE}")]

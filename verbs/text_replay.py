@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fairtrial.engine.blinding import DISCIPLINE
 from fairtrial.engine.file_findings import MISSING
 from fairtrial.engine.story import Change, Story
 from fairtrial.ledger.events import Result
@@ -144,9 +145,14 @@ def _plan_text(story: Story) -> str:
     if result is not None and result.existed_before:
         text = f"retrospective: outcomes of {' and '.join(result.existed_before)} existed before"
     elif result is not None and result.as_registered is False:
-        text = f"NOT AS REGISTERED: {', '.join(result.amended)}"
+        early = ["arms unblinded early"] if story.unblinded_early else []
+        text = f"NOT AS REGISTERED: {', '.join([*early, *result.amended])}"
+    elif story.unblinded_early:
+        text = "NOT AS REGISTERED: arms unblinded early"
     else:
         text = "as registered"
+    if story.blinded:
+        text += f"; arms blinded until `ledger unblind`, {DISCIPLINE}"
     if story.amendments:
         text += f"; {quantity(len(story.amendments), 'amendment')} " + _changes(story.amendments)
     if story.withdrawn is not None:
@@ -300,7 +306,8 @@ def _verdict_text(report: ReplayReport, story: Story, named: bool) -> str:
     if word == "withdrawn":
         return f"{name}none, withdrawn"
     if story.is_complete:
-        return f"{name}none yet (the run is complete: ledger result)"
+        todo = "ledger unblind, then ledger result" if story.blinded else "ledger result"
+        return f"{name}none yet (the run is complete: {todo})"
     return f"{name}none yet (abandoned? ask)"
 
 

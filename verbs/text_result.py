@@ -367,4 +367,7 @@ def evidence_text(detail: Detail) -> str:
         return f"retrospective: {whose} existed before the protocol was registered"
     if detail["as_registered"]:
         return "as registered"
-    return f"NOT AS REGISTERED: amended {', '.join(detail['amended'])}"
+    reasons = ["arms unblinded early"] if detail.get("unblinded_early") else []
+    if detail["amended"]:
+        reasons.append(f"amended {', '.join(detail['amended'])}")
+    return f"NOT AS REGISTERED: {'; '.join(reasons)}"

@@ -25,9 +25,11 @@ BAR_WIDTH = 12
 
 def progress_lines(progress: Progress, *, width: int) -> list[str]:
     """Returns the live display: arms and attempts, then money and time."""
+    # Without arms they are blinded, and one bar stands for all of them.
+    arms = progress.arms or {"all arms": (progress.settled, progress.planned)}
     bars = [
         f"{name} [{_bar(settled, planned)}] {count(settled)}/{count(planned)}"
-        for name, (settled, planned) in progress.arms.items()
+        for name, (settled, planned) in arms.items()
     ]
     first = [progress.experiment, *bars, *_attempts(progress)]
     second = [*_money(progress), *_times(progress)]

@@ -9,14 +9,13 @@ Rules:
 
 from __future__ import annotations
 
-from collections import Counter
-
+from fairtrial.engine.blinding import DISCIPLINE
 from fairtrial.engine.status import Status
 
 from .output import label
 from .text_numbers import clip, count, quantity, usd
 
-__all__ = ("STOP_WORDS", "status_text")
+__all__ = ("BLINDED_TEXT", "STOP_WORDS", "status_text")
 
 # The reason of a stop event, as people read it.
 STOP_WORDS = {
@@ -42,12 +41,17 @@ _STATE_WORDS = {
 }
 
 
+BLINDED_TEXT = f"blinded until `ledger unblind`; {DISCIPLINE}"
+
+
 def status_text(status: Status) -> str:
     """Returns the status of one experiment in lines."""
     lines = [_first_line(status)]
     if status.state != "registered":
         lines += [label("slots", _slots_text(status)), label("looks", _looks_text(status))]
         lines += [label("spent", _spent_text(status))]
+    if status.blinded:
+        lines.append(label("arms", BLINDED_TEXT))
     if status.waiting:
         lines.append(label("waiting", "the protocol wants " + "; ".join(status.waiting)))
     lines.append(label("record", _record_text(status)))
@@ -88,7 +92,8 @@ def _clock(time: str) -> str:
 
 
 def _plan_text(status: Status) -> str:
-    sections = ", ".join(status.amendments)
+    early = ["arms unblinded early"] if status.unblinded_early else []
+    sections = ", ".join([*early, *status.amendments])
     if status.as_registered is None:
         return "retrospective" + (f", amended: {sections}" if sections else "")
     if not sections:
@@ -97,10 +102,9 @@ def _plan_text(status: Status) -> str:
 
 
 def _slots_text(status: Status) -> str:
-    counts: Counter[str] = Counter()
-    for arm in status.arms.values():
-        counts.update(arm.statuses)
-    kinds = ", ".join(f"{count(number)} {name}" for name, number in counts.items() if number)
+    kinds = ", ".join(
+        f"{count(number)} {name}" for name, number in status.statuses.items() if number
+    )
     text = f"{count(status.planned)} = {count(status.settled)} settled"
     text += f" ({kinds})" if kinds else ""
     text += f" + {count(status.pending)} pending"
@@ -128,6 +132,9 @@ def _spent_text(status: Status) -> str:
     if status.ceiling_usd is not None:
         text += f" of {usd(status.ceiling_usd)}"
     text += " usd"
+    if status.blinded:
+        # What a blinded arm really costs would tell which one it is.
+        return f"{text}, counted as reserved; costs are sealed"
     expected = status.expected_usd
     if expected is None or status.state in ("closed", "complete", "withdrawn"):
         return text

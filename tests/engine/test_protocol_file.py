@@ -169,7 +169,7 @@ def test_the_long_example_is_refused_only_as_not_supported_yet() -> None:
     with pytest.raises(ProtocolError) as caught:
         check_supported(p, name="router.yaml")
     assert [problem.where for problem in caught.value.problems] == [
-        "blinding.arms",
+        "budget.arms",
     ]  # fmt: skip
     whats = {problem.what for problem in caught.value.problems}
     assert whats == {"understood, not supported by this version"}

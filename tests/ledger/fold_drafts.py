@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from fairtrial.ledger.blinding import commitment
 from fairtrial.ledger.canonical import blob_of, sha256_hex
 from fairtrial.ledger.events import (
     EVENT_KINDS,
@@ -100,6 +101,12 @@ def make_arm(name: str, origin: str = "live", **fields: Any) -> FrozenArm:
         "repeatable": True,
     }
     return cast("Callable[..., FrozenArm]", FrozenArm)(**(base | fields))
+
+
+def make_blinded(label: str, real: str, **fields: Any) -> FrozenArm:
+    """Returns an arm under a commitment whose salt is the digest of its label."""
+    made = commitment("e", label, real, digest(label))
+    return make_arm(label, commitment=made, **fields)
 
 
 def make_design(

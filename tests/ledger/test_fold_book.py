@@ -12,12 +12,12 @@ from fairtrial.ledger.fold import apply
 from fairtrial.ledger.state import State
 
 from .fold_bench import Bench
-from .fold_drafts import blob, digest, make_arm, make_design
+from .fold_drafts import blob, digest, make_blinded, make_design
 from .fold_pairs import Pair, check_pair, each_pair
 
 BLINDED = make_design(
     4,
-    arms=(make_arm("a", commitment=digest("a")), make_arm("b", commitment=digest("b"))),
+    arms=(make_blinded("a", "real_a"), make_blinded("b", "real_b")),
     lasts=(4, 8),
 )
 

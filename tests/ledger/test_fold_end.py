@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from fairtrial.ledger.entry import parse_entry
@@ -12,14 +13,22 @@ from fairtrial.ledger.events import Head, UnblindArm
 from fairtrial.ledger.fold import apply
 
 from .fold_bench import Bench
-from .fold_drafts import Design, blob, comparisons, digest, make_arm, make_design, make_looks
+from .fold_drafts import (
+    Design,
+    blob,
+    comparisons,
+    digest,
+    make_blinded,
+    make_design,
+    make_looks,
+)
 from .fold_pairs import Pair, check_pair, each_pair
 
 TWO_LOOKS = make_design(4, lasts=(4, 8))
 GOES_ON = make_design(4, lasts=(4, 8), on_crossing="continue")
 BLINDED = make_design(
     4,
-    arms=(make_arm("a", commitment=digest("a")), make_arm("b", commitment=digest("b"))),
+    arms=(make_blinded("a", "x"), make_blinded("b", "y")),
     lasts=(4, 8),
 )
 
@@ -207,6 +216,12 @@ INVALIDATIONS = (
     ),
 )  # fmt: skip
 
+
+def _salted(salt: str) -> tuple[UnblindArm, ...]:
+    first, second = _opened()
+    return first, msgspec.structs.replace(second, salt=digest(salt))
+
+
 UNBLINDING = (
     Pair(
         "unblind needs blinded arms",
@@ -245,7 +260,19 @@ UNBLINDING = (
         "every commitment is opened to an arm of its own",
         lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened("a b", "x x")),
         "opens every commitment",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened("b a", "x y")),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened("b a", "y x")),
+    ),
+    Pair(
+        "a commitment is opened by its own arm",
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened("a b", "y x")),
+        "isn't what was committed to",
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened()),
+    ),
+    Pair(
+        "a commitment is opened by its own salt",
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_salted("z")),
+        "isn't what was committed to",
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_salted("b")),
     ),
     Pair(
         "nothing is unblinded after the end",

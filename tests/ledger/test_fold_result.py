@@ -17,6 +17,7 @@ from .fold_drafts import (
     comparisons,
     digest,
     make_arm,
+    make_blinded,
     make_design,
     make_looks,
     make_rules,
@@ -28,7 +29,7 @@ GOES_ON = make_design(4, lasts=(4, 8), on_crossing="continue")
 A = make_arm("a")
 CALLS = make_design(4, arms=(A,), calls=2)
 ANALYSED = make_design(4, arms=(A,), usd_nanousd=2 * RESERVE, on_under_run="analyse")
-BLINDED = make_design(4, arms=(make_arm("a", commitment=digest("a")),))
+BLINDED = make_design(4, arms=(make_blinded("a", "real"),))
 
 
 def _cut(bench: Bench, design: Design) -> Bench:
@@ -259,7 +260,7 @@ def test_verdict_of_data_cut_short(pair: Pair) -> None:
 
 def test_early_unblinding_is_not_as_registered() -> None:
     """Who unblinds before the data are complete has left the registered plan."""
-    opened = (UnblindArm(name="a", arm="real", salt=digest("salt")),)
+    opened = (UnblindArm(name="a", arm="real", salt=digest("a")),)
     early = Bench().running(BLINDED).idle().do("unblind", arms=opened)
     with pytest.raises(TransitionError, match="isn't as registered"):
         early.do("result", as_registered=True)

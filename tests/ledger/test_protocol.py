@@ -90,7 +90,7 @@ def test_decode_resolved_refuses_anything_else(
 def test_section_digests_name_every_section(router: Protocol) -> None:
     """One digest a section, one for each arm and endpoint; an absent section has one too."""
     assert list(section_digests(router)) == [
-        "identity", "about", "units", "design", "arms.A", "arms.B", "attempts",
+        "identity", "about", "units", "design", "arms.1", "arms.2", "attempts",
         "endpoints.resolved", "endpoints.unsafe", "endpoints.usd_per_ticket", "endpoints.seconds",
         "missing", "analysis", "looks", "decision", "power", "budget", "blinding", "require",
         "diagnostics", "scoring",

@@ -1,0 +1,52 @@
+"""What failing arms say, as far as people may hear it.
+
+Leaves counting tries and streaks to the fold.
+
+Rules:
+- The words of a driver are for the terminal, never for an event.
+- What a blinded arm says could name it: only its code is told.
+"""
+
+from __future__ import annotations
+
+from fairtrial.ledger.state import Experiment, is_blinded
+
+from .answer import Answer
+from .blinding import shown_names
+from .plan import Slot
+from .trial import Reader
+
+__all__ = ("Faults",)
+
+
+class Faults:
+    """The last error of each arm.
+
+    Args:
+        trial: The ledger.
+        known: The experiment.
+
+    Attributes:
+        names: What each arm is called in front of people.
+    """
+
+    def __init__(self, trial: Reader, known: Experiment) -> None:
+        self.names = shown_names(trial, known)
+        self._is_blinded = is_blinded(known)
+        self._last: dict[str, tuple[str | None, str]] = {}
+
+    def note(self, slot: Slot, number: int, answer: Answer) -> str:
+        """Takes in an attempt that ended in error; returns a line about it."""
+        code, said = answer.code, "" if self._is_blinded else answer.message
+        self._last[slot.arm] = code, said
+        why = f"{code}: {said}" if said else f"{code}"
+        return f"error in arm {self.names[slot.arm]}, {slot.unit}, attempt {number}: {why}"
+
+    def unstorable(self, slot: Slot, what: str) -> str:
+        """Returns a line about an answer that no event can hold."""
+        return f"arm {self.names[slot.arm]}, {slot.unit}: the answer can't be stored: {what}"
+
+    def last(self, arm: str) -> tuple[str | None, str]:
+        """Returns the code of an arm's last error, and a line with its words, if any."""
+        code, said = self._last.get(arm, (None, ""))
+        return code, f"arm {self.names[arm]} said last: {said}" if said else ""

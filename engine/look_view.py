@@ -1,0 +1,81 @@
+"""A look as people may see it now.
+
+Leaves the numbers to the event and words to the verbs; writes nothing.
+
+Rules:
+- Where the protocol says `continue_or_stop`, only whether the run goes on is shown: until `unblind`
+  where arms are blinded, until the result where they aren't.
+- Of blinded arms whether a look was eligible is that of the design: of the data it would be a
+  number.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from fairtrial.ledger.events import Look
+from fairtrial.ledger.protocol import Protocol
+from fairtrial.ledger.state import Experiment, is_blinded
+
+from .assigning import is_assigned
+from .interim import FutilityNote, futility_notes
+from .sealing import opened_looks
+from .trial import open_trial
+from .wording import in_points
+
+__all__ = ("LookView", "read_look_view")
+
+
+class LookView(NamedTuple):
+    """What of a look is shown beside its event.
+
+    Attributes:
+        planned: how many looks there are.
+        fraction: its share of the information.
+        eligible: whether it could decide.
+        blinded: nobody may know the arms yet.
+        hidden: people see only whether the run goes on.
+        in_points: endpoints whose differences are in points.
+        notes: what is left to hope for, where the protocol asks.
+        noun: what a difference is counted in: pairs, or units that are in one arm each.
+    """
+
+    planned: int
+    fraction: float
+    eligible: bool
+    blinded: bool
+    hidden: bool
+    in_points: frozenset[str]
+    notes: tuple[FutilityNote, ...]
+    noun: str
+
+
+def read_look_view(ledger: Path, look: Look) -> LookView:
+    """Returns what is shown of a look that was taken."""
+    with open_trial(ledger, read_only=True) as trial:
+        known = trial.experiment(look.experiment)
+        protocol, table = trial.protocol(known), known.looks[look.number - 1]
+        hidden, blinded = _is_hidden(protocol, known), is_blinded(known)
+        notes: tuple[FutilityNote, ...] = ()
+        if protocol.looks.futility is not None and not hidden:
+            notes = tuple(futility_notes(protocol, opened_looks(trial, known)[: look.number]))
+    first = look.comparisons[0].endpoints[0] if look.comparisons else None
+    planned = table.tests[0]
+    return LookView(
+        # Where anyone may look at any time, nobody planned how often.
+        planned=len(protocol.looks.at) or look.number + int(look.continues),
+        fraction=first.information_fraction if first is not None else planned.fraction,
+        eligible=first.eligible if first is not None else planned.eligible,
+        blinded=blinded,
+        hidden=hidden,
+        in_points=frozenset(one.name for one in protocol.endpoints if in_points(one)),
+        notes=notes,
+        noun="units" if is_assigned(protocol) else "pairs",
+    )
+
+
+def _is_hidden(protocol: Protocol, known: Experiment) -> bool:
+    if protocol.blinding.arms:
+        return is_blinded(known)
+    return protocol.blinding.looks == "continue_or_stop" and known.result is None

@@ -1,0 +1,66 @@
+"""Opens the arms of a blinded experiment on record.
+
+Leaves what is behind a label to `blinding.py`, when it may happen to the fold.
+
+Rules:
+- Everything is opened at once: names and salts, which the fold compares with the commitments.
+- What a run that was killed left open is closed first; a look that is due comes first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from fairtrial.ledger.errors import TransitionError
+from fairtrial.ledger.events import Unblind
+from fairtrial.ledger.state import is_blinded, next_number
+
+from .anchoring import seal, setup_for
+from .blinding import unblind_event
+from .correcting import checked_reason
+from .running import end_dead_session
+from .trial import open_trial
+
+__all__ = ("Unblinded", "unblind_experiment")
+
+
+class Unblinded(NamedTuple):
+    """The event, the receipt after it, and whether that was before the data were complete."""
+
+    event: Unblind
+    receipt: str
+    early: bool
+
+
+def unblind_experiment(
+    ledger: Path, name: str | None, *, actor: str, reason: str, key: str | None = None
+) -> Unblinded:
+    """Opens the arms of a blinded experiment, on record.
+
+    Args:
+        ledger: The ledger's file.
+        name: The experiment; None when there is only one.
+        actor: Who unblinds, as claimed.
+        reason: Why.
+        key: The name of the key that signs; None: the one in FAIRTRIAL_KEY, if any.
+
+    Raises:
+        TransitionError: The arms aren't blinded, a run is going on or a look is due.
+        StoreError: What is behind a label is lost.
+    """
+    with open_trial(ledger, actor=actor) as trial:
+        known = trial.experiment(name)
+        if not is_blinded(known):
+            raise TransitionError(
+                "the arms aren't blinded" if known.unblind_seq is None else "the arms are open",
+                where=known.name,
+                todo="ledger status",
+            )
+        setup = setup_for(trial, known, key)
+        number = next_number(trial.log.state, "unblind", known.name)
+        event = unblind_event(trial, known, number=number, reason=checked_reason(reason))
+        end_dead_session(trial, known)
+        trial.append(event)
+        seal(trial, setup, known)
+        return Unblinded(event, trial.keep_receipt("unblind"), known.unblinded_early)
