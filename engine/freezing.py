@@ -31,7 +31,7 @@ from .plan import Plan, plan_lines
 from .power_file import parse_power_report
 from .power_values import SimulatedPower
 from .registering import rules_of
-from .terms import coded_looks, terms_of
+from .terms import coded_looks, nominal_plan, terms_of
 from .trial import Trial
 from .units import Units, check_units, parse_pilot, parse_units
 from .verifying import check_registered, protocol_path, recorded_files
@@ -95,7 +95,7 @@ def design_of(protocol: Protocol, folder: Path, *, power_report: bytes | None = 
         RefusedError: The power report is about another plan.
     """
     units = read_units(protocol, folder)
-    plan = plan_of(protocol, units)
+    plan = nominal_plan(protocol, plan_of(protocol, units))
     table = look_table(protocol, plan, units)
     first = {plan.units[plan.unit_of[i]] for i in range(table[0].last)}
     check_units(units, protocol.endpoints, first_look=first, name=protocol.units.file)
@@ -190,7 +190,7 @@ def _freeze_event(trial: Trial, known: Experiment, design: Design, path: Path) -
     return Freeze(
         experiment=known.name,
         units=trial.blobs.put((folder / protocol.units.file).read_bytes()),
-        plan=trial.blobs.put(plan_lines(plan)),
+        plan=trial.blobs.put(plan_lines(plan_of(protocol, design.units))),
         files=trial.put_json([*own, *list_files(protocol, folder, file=str(path))]),
         unit_count=len(design.units.ids),
         cluster_count=plan.cluster_count,

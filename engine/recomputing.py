@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from fairtrial.ledger.errors import LedgerError, StoreError
-from fairtrial.ledger.events import Amend, Freeze, Look, Redact, Register
+from fairtrial.ledger.events import Amend, Freeze, Look, LookPlan, Redact, Register
 from fairtrial.ledger.findings import Finding, Level, NumbersCase
 from fairtrial.ledger.log import find_event
 from fairtrial.ledger.protocol import Protocol, decode_resolved, encode_resolved, section_digests
@@ -29,12 +29,13 @@ from fairtrial.ledger.state import Experiment
 from .assigning import plan_of
 from .concluding import conclude_event, look_event
 from .look_table import look_table
-from .plan import parse_plan, plan_lines
+from .plan import Plan, parse_plan, plan_lines
 from .protocol_file import parse_protocol
 from .registering import amended_looks, rules_of
 from .sealing import Seals
-from .terms import coded_looks, terms_of
+from .terms import coded_looks, nominal_plan, terms_of
 from .trial import Reader
+from .units import Units
 
 __all__ = ("ABSOLUTE_TOLERANCE", "RELATIVE_TOLERANCE", "recompute")
 
@@ -144,10 +145,14 @@ def _plan(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterato
         ("cluster_count", plan.cluster_count, event.cluster_count),
         ("slot_count", plan.slot_count, event.slot_count),
         ("rules", rules_of(protocol), event.rules),
-        ("looks", coded_looks(protocol, look_table(protocol, plan, units)), event.looks),
+        ("looks", _table(protocol, plan, units), event.looks),
         ("arms", _terms(protocol), _frozen_terms(event)),
     ):
         yield from _differences(seq, expected, found, level="rules", path=path)
+
+
+def _table(protocol: Protocol, plan: Plan, units: Units) -> tuple[LookPlan, ...]:
+    return coded_looks(protocol, look_table(protocol, nominal_plan(protocol, plan), units))
 
 
 def _first_slot(expected: bytes, found: bytes) -> tuple[str, str]:

@@ -47,7 +47,7 @@ from .files import FileEntry, list_files, named_files
 from .git import git_file, uncommitted
 from .look_table import look_table
 from .protocol_file import check_supported, parse_protocol
-from .terms import coded_looks
+from .terms import coded_looks, nominal_plan
 from .trial import Reader, Trial
 
 __all__ = (
@@ -311,7 +311,8 @@ def amended_looks(
     """Returns the amended look table, looks taken unchanged; None when it can't differ."""
     if known.freeze_seq is None or set(sections) <= {"about", "budget"}:
         return None
-    table = look_table(protocol, trial.plan(known), trial.units(known))
+    plan = nominal_plan(protocol, trial.plan(known))
+    table = look_table(protocol, plan, trial.units(known))
     table = coded_looks(protocol, table)
     taken = len(known.taken)
     return known.looks[:taken] + table[taken:]

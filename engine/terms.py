@@ -20,12 +20,15 @@ from fairtrial.ledger.events import LookPlan, Origin
 from fairtrial.ledger.protocol import Protocol, is_live, nano_usd
 from fairtrial.ledger.sections import CommandDriver, PythonDriver
 
+from .plan import Plan, renamed_plan
+
 __all__ = (
     "ArmTerms",
     "arm_terms",
     "coded_looks",
     "comparison_codes",
     "named_looks",
+    "nominal_plan",
     "planned_repeats",
     "terms_of",
 )
@@ -65,6 +68,17 @@ def planned_repeats(protocol: Protocol) -> dict[str, int]:
     if not protocol.blinding.arms:
         return repeats
     return dict.fromkeys(arm_labels(len(repeats)), max(repeats.values()))
+
+
+def nominal_plan(protocol: Protocol, plan: Plan) -> Plan:
+    """Returns a plan under the arms' names, for what is known before any outcome.
+
+    Blinded arms are put behind labels in the order of the protocol: looks and power of paired units
+    are the same whichever arm is behind which label.
+    """
+    if not protocol.blinding.arms:
+        return plan
+    return renamed_plan(plan, dict(zip(planned_repeats(protocol), protocol.arms, strict=True)))
 
 
 def coded_looks(protocol: Protocol, looks: Iterable[LookPlan]) -> tuple[LookPlan, ...]:
