@@ -9,7 +9,7 @@ Rules:
     - The density lives on Gauss-Legendre panels no wider than four standard deviations of the
       narrowest step beside it, so the error is near rounding, not a property of a grid.
     - Regions are cut nine standard deviations from the drift; the mass beyond is 1e-19.
-    - Nothing is random; the order of operations is fixed.
+    - Nothing is random; the order of operations is fixed, whatever the library's version.
 
 Source:
     Armitage, McPherson and Rowe (1969); Jennison and Turnbull (2000), chapter 19, with other
@@ -36,6 +36,7 @@ _NODES: Final = 20
 _PANEL_SD: Final = 4.0
 _CUT_SD: Final = 9.0
 _PANELS_MAX: Final = 200
+_NEWTON_STEPS: Final = 12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,27 +98,27 @@ def begin(drift: float = 0.0) -> Paths:
 def tail_above(paths: Paths, information: float, z: float) -> float:
     """Returns P(not stopped before, Z at `information` >= z)."""
     if math.isinf(z):
-        return 0.0 if z > 0.0 else float(paths.mass.sum())
+        return 0.0 if z > 0.0 else _total(paths.mass)
     means, sd = _step(paths, information)
     if paths.nodes is None:
         return normal_sf((z - float(means[0])) / sd)
-    return float(np.sum(paths.mass * normal_sf_array((z - means) / sd)))
+    return _total(paths.mass * normal_sf_array((z - means) / sd))
 
 
 def tail_below(paths: Paths, information: float, z: float) -> float:
     """Returns P(not stopped before, Z at `information` <= z)."""
     if math.isinf(z):
-        return 0.0 if z < 0.0 else float(paths.mass.sum())
+        return 0.0 if z < 0.0 else _total(paths.mass)
     means, sd = _step(paths, information)
     if paths.nodes is None:
         return normal_sf((float(means[0]) - z) / sd)
-    return float(np.sum(paths.mass * normal_sf_array((means - z) / sd)))
+    return _total(paths.mass * normal_sf_array((means - z) / sd))
 
 
 def density_at(paths: Paths, information: float, z: float) -> float:
     """Returns the sub-density of Z at `information` in the point `z`."""
     means, sd = _step(paths, information)
-    return float(np.sum(paths.mass * normal_density_array((z - means) / sd))) / sd
+    return _total(paths.mass * normal_density_array((z - means) / sd)) / sd
 
 
 def advance(
@@ -142,8 +143,9 @@ def advance(
     if next_information is not None:
         after = math.sqrt(max(next_information / information - 1.0, 1e-300))
     nodes, weights = _panels(paths, information, lower, upper, min(sd, after))
-    scaled = (nodes[:, None] - means[None, :]) / sd
-    density = np.sum(normal_density_array(scaled) * paths.mass[None, :], axis=1) / sd
+    scaled = (nodes[None, :] - means[:, None]) / sd
+    # Over the first axis rows are added one after the other, in every version of the library.
+    density = np.sum(normal_density_array(scaled) * paths.mass[:, None], axis=0) / sd
     return Paths(nodes=nodes, mass=density * weights, information=information, drift=paths.drift)
 
 
@@ -198,8 +200,28 @@ def _panels(
 
 @cache
 def _legendre() -> tuple[FloatArray, FloatArray]:
-    points, weights = np.polynomial.legendre.leggauss(_NODES)
-    return points, weights
+    """Returns nodes and weights of Gauss and Legendre on [-1, 1].
+
+    By Newton's method in plain floats: a library's come from an eigenvalue routine whose last bits
+    change with its version.
+    """
+    nodes, weights = [], []
+    for k in range(_NODES, 0, -1):
+        x, slope = math.cos(math.pi * (k - 0.25) / (_NODES + 0.5)), 1.0
+        for _ in range(_NEWTON_STEPS):
+            before, value = 1.0, x
+            for n in range(2, _NODES + 1):
+                before, value = value, ((2 * n - 1) * x * value - (n - 1) * before) / n
+            slope = _NODES * (x * value - before) / (x * x - 1.0)
+            x -= value / slope
+        nodes.append(x)
+        weights.append(2.0 / ((1.0 - x * x) * slope * slope))
+    return np.array(nodes), np.array(weights)
+
+
+def _total(values: FloatArray) -> float:
+    """Returns the sum from first to last: the order of a library changes with its version."""
+    return float(np.cumsum(values)[-1])
 
 
 def _after(information: Sequence[float], k: int) -> float | None:
