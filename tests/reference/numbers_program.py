@@ -76,22 +76,22 @@ def main() -> None:
         random.Random(order + 1).shuffle(names)
     codes = np.array([names[row[0]] for row in rows])
     labels = np.array([row[1] for row in rows])
-    control = np.array([row[2] for row in rows])
-    treatment = np.array([row[3] for row in rows])
-    flags = [(scores > 0.3).astype(float) for scores in (control, treatment)]
-    numbers = of_units(codes, labels, control, treatment, flags)
+    scores = [np.array([row[place] for row in rows]) for place in (2, 3)]
+    numbers = of_units(codes, labels, *scores)
     numbers |= without_units()
     print(json.dumps({name: flat(value) for name, value in numbers.items()}))  # noqa: T201 its job
 
 
-def of_units(codes: Any, labels: Any, control: Any, treatment: Any, flags: Any) -> dict[str, Any]:
+def of_units(codes: Any, labels: Any, control: Any, treatment: Any) -> dict[str, Any]:
     """Returns numbers that depend on units in clusters."""
+    flags = [(scores > 0.3).astype(float) for scores in (control, treatment)]
     gaps, signs = treatment - control, flags[1] - flags[0]
     compact = np.unique(codes, return_inverse=True)[1]
-    sums, sizes = np.bincount(compact, signs), np.bincount(compact).astype(float)
+    sums: Any = np.bincount(compact, signs)
+    sizes: Any = np.bincount(compact).astype(float)
     # Sums of floats per cluster come from the project's own grouping: exact in any order.
     groups = resampling_input(gaps, codes)
-    seeded = {"seed": 11, "resamples": 1_999}
+    seeded: Any = {"seed": 11, "resamples": 1_999}
     return {
         "cr2": paired.clustered_mean(gaps, codes),
         "cluster_means": paired.equal_weight_mean(gaps, codes),
@@ -102,7 +102,7 @@ def of_units(codes: Any, labels: Any, control: Any, treatment: Any, flags: Any) 
         ),
         "tost": equivalence.tost_estimate(0.01, 0.013, 17.5, low=-0.05, high=0.05),
         "auc": auc.auc_clustered_difference(control, treatment, labels, codes),
-        "precision": labelled.deciding_precision(*flags, labels, codes, nominal_p=0.05),
+        "precision": labelled.deciding_precision(flags[0], flags[1], labels, codes, nominal_p=0.05),
         "auc_bootstrap": auc_bootstrap.auc_bootstrap(
             control, treatment, labels, codes, **seeded
         ),

@@ -1,8 +1,9 @@
 """Error rates of the default path, by seeded simulation of clustered paired outcomes.
 
 Clusters have lognormal sizes (mean 15, cv 0.8); their discordance and win share are beta
-distributed, both with intra-class correlation rho, which gives differences with the icc
-0.2 rho + 0.8 rho^2 where the discordance is 0.2.
+distributed with intra-class correlations r and w, which gives differences with the icc
+(0.2 + 0.8 r) w where the discordance is 0.2. How an icc is divided between the two matters at 12
+clusters: the more the discordance varies, the more often the guard of 8 discordant clusters holds.
 The decision is computed for many runs at once from sums per cluster; a sample of the runs is
 decided again by `deciding_interval`, which must agree.
 """
@@ -34,8 +35,24 @@ Flags = npt.NDArray[np.bool_]
 SEED = 20261129
 PLANS = 60
 RUNS = 400
-STRONG, WEAK = 0.17, 0.04  # icc 0.057 and 0.009
+# For type-I error: the rate differs between plans, so many plans with few runs each.
+MANY_PLANS, FEW_RUNS = 400, 60
 GUARDS = Guards()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correlated:
+    """Intra-class correlations of discordance and win share over clusters."""
+
+    discordance: float
+    win: float
+
+
+# Differences have the icc 0.058 and 0.009: with these the rates of both rows of the design
+# document come out within their errors. MIXED has 0.009 as well, from both parts alike.
+STRONG = Correlated(discordance=1.0 / 9.0, win=0.2)
+WEAK = Correlated(discordance=0.005, win=0.044)
+MIXED = Correlated(discordance=0.04, win=0.04)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,16 +85,23 @@ class Statistics:
 
 
 def _simulate(
-    clusters: int, rho: float, seed: int, *, effect: float = 0.0, discordance: float = 0.2
+    clusters: int,
+    correlated: Correlated,
+    seed: int,
+    *,
+    effect: float = 0.0,
+    discordance: float = 0.2,
+    runs: int = RUNS,
 ) -> Runs:
-    """Draws one plan's sizes and RUNS runs of it."""
+    """Draws one plan's sizes and `runs` runs of it."""
     rng = np.random.default_rng([SEED, seed, clusters])
     sigma = math.sqrt(math.log(1.0 + 0.8**2))
     sizes = np.maximum(1, np.rint(rng.lognormal(math.log(15.0) - sigma**2 / 2, sigma, clusters)))
     sizes = sizes.astype(np.int64)
-    shape = (RUNS, clusters)
-    weight = 1.0 / rho - 1.0
+    shape = (runs, clusters)
+    weight = 1.0 / correlated.discordance - 1.0
     share = rng.beta(weight * discordance, weight * (1.0 - discordance), shape)
+    weight = 1.0 / correlated.win - 1.0
     centre = 0.5 * (1.0 + effect / discordance)
     win = rng.beta(weight * centre, weight * (1.0 - centre), shape)
     differing = rng.binomial(np.broadcast_to(sizes, shape), share)
@@ -177,8 +201,9 @@ def _crossings(runs: Runs, looks: int, icc: float) -> tuple[Flags, Flags]:
     count = runs.sizes.size
     cuts = [math.ceil(count * (k + 1) / looks) for k in range(looks)]
     fractions = information_fractions(runs.sizes, cuts, icc=icc, estimand="unit_weighted")
-    taken: list[tuple[float, ...]] = [()] * RUNS
-    done, favour, against = (np.zeros(RUNS, dtype=bool) for _ in range(3))
+    size = len(runs.wins)
+    taken: list[tuple[float, ...]] = [()] * size
+    done, favour, against = (np.zeros(size, dtype=bool) for _ in range(3))
     for cut, t in zip(cuts, fractions, strict=True):
         look = _statistics(runs, cut)
         nominal = np.array([_nominal((*before, t)) for before in taken])
@@ -191,29 +216,41 @@ def _crossings(runs: Runs, looks: int, icc: float) -> tuple[Flags, Flags]:
     return favour, against
 
 
-def _rate(clusters: int, rho: float, looks: int) -> float:
+def _rate(clusters: int, correlated: Correlated, looks: int) -> tuple[float, float]:
+    """Returns the share of false verdicts and its standard error, in percent."""
     found = []
-    for plan in range(PLANS):
-        favour, against = _crossings(_simulate(clusters, rho, plan), looks, icc=0.05)
-        found.append(float(np.mean(favour | against)))
-    return 100.0 * float(np.mean(found))
+    for plan in range(MANY_PLANS):
+        runs = _simulate(clusters, correlated, plan, runs=FEW_RUNS)
+        favour, against = _crossings(runs, looks, icc=0.05)
+        found.append(100.0 * float(np.mean(favour | against)))
+    return float(np.mean(found)), float(np.std(found)) / math.sqrt(MANY_PLANS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("looks", [1, 2, 3, 5])
 @pytest.mark.parametrize(
-    ("clusters", "rho", "least"),
+    ("clusters", "correlated", "least"),
     [
         (12, STRONG, 1.5),
+        (12, WEAK, 1.5),
         # Here the guard of 8 discordant clusters, not the interval, keeps the rate low.
-        (12, WEAK, 1.2),
+        (12, MIXED, 1.2),
         (30, STRONG, 3.0),
         (30, WEAK, 3.0),
     ],
+    ids=["12-strong", "12-weak", "12-mixed", "30-strong", "30-weak"],
 )
-def test_error_rates_type_one_is_kept(looks: int, clusters: int, rho: float, least: float) -> None:
-    """False verdicts stay at most 5.5 % at any number of looks, without a test that never errs."""
-    assert least <= _rate(clusters, rho, looks) <= 5.5
+def test_error_rates_type_one_is_kept(
+    looks: int, clusters: int, correlated: Correlated, least: float
+) -> None:
+    """False verdicts stay at most 5.5 % at any number of looks, without a test that never errs.
+
+    24,000 runs show a rate to about 0.2 points: the upper limit of its 95 % interval has to reach
+    what is least, and its lower limit has to lie below 5.5 %.
+    """
+    rate, error = _rate(clusters, correlated, looks)
+    assert rate <= 5.5, (rate, error)
+    assert rate + 1.96 * error >= least, (rate, error)
 
 
 def test_error_rates_naive_looks_would_inflate() -> None:
