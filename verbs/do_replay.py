@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
@@ -26,6 +26,7 @@ __all__ = ("command",)
     ledger replay
     ledger replay evidence/ledger.db --against receipt.txt --require anchored
     ledger replay --checkpoint mail/000108.note --policy policy.txt --require witnessed
+    ledger replay evidence/ledger.db --against receipt.txt --report verification.md
     ledger replay --since yesterday.note --vkey VKEY --against "fairtrial:..."
     """,
 )
@@ -48,6 +49,13 @@ __all__ = ("command",)
     "--since",
     metavar="LINE|FILE",
     help="Check only what was added to this head, a receipt or checkpoint that you kept.",
+)
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.md",
+    help="Write a report to file: inputs, levels, every finding, what vouches, what isn't shown.",
 )
 @click.option(
     "--authority",
@@ -74,6 +82,7 @@ def command(
     against: tuple[str, ...],
     checkpoints: tuple[Path, ...],
     since: str | None,
+    report_file: Path | None,
     authority: Path | None,
     required: tuple[str, ...],
     vkeys: tuple[str, ...],
@@ -84,47 +93,113 @@ def command(
 ) -> Ending:
     """Verifies a ledger: bytes, rules, numbers, files, and what vouches for it from elsewhere.
 
-    Writes nothing. What vouches: a receipt or checkpoint that someone else kept, the ledger's key
-    when you have it from elsewhere (--vkey), the witnesses of your policy, a time stamp; never the
-    ledger's own signature beside it. Exit code 0 means intact; whether anything vouches for that is
-    in the text, and --require asks for it. 11 torn, 12 corrupt, 13 forked, 14 rolled back, 15
-    numbers differ, 16 files differ, 17 newer than this tool.
+    Writes nothing but a report that is asked for. What vouches: a receipt or checkpoint that
+    someone else kept, the ledger's key when you have it from elsewhere (--vkey), the witnesses of
+    your policy, a time stamp; never the ledger's own signature beside it. Exit code 0 means intact;
+    whether anything vouches for that is in the text, and --require asks for it. 11 torn, 12
+    corrupt, 13 forked, 14 rolled back, 15 numbers differ, 16 files differ, 17 newer than this tool.
     """
-    from fairtrial.engine.inspecting import replay_ledger
-    from fairtrial.engine.story import read_stories
+    from fairtrial.engine.replay_inputs import check_place
     from fairtrial.engine.vouching import read_pins
 
-    from .text_replay import record_line, replay_text
-
-    place = path or ledger
     if since is not None:
         _check_since(required, policy, authority)
     pins = read_pins(vkeys=vkeys, origin=origin, policy=policy, stamp_roots=authority)
-    if since is not None:
-        return _replay_since(out, place, since, against, checkpoints, pins, required)
-    report = replay_ledger(
-        place,
+    brought = _Brought(
+        place=path or ledger,
         against=against,
         checkpoints=checkpoints,
         pins=pins,
-        with_numbers=not no_numbers,
-        with_files=not no_files,
+        texts=_texts(since, against, vkeys, origin),
+        files=(
+            *(("signed head", one) for one in checkpoints),
+            ("policy", policy),
+            ("authority", authority),
+        ),
+        required=required,
+        report_file=report_file,
     )
-    stories = read_stories(place)
-    _note_beside(out, against, place)
+    if report_file is not None:
+        check_place(report_file)
+    if since is not None:
+        return _replay_since(out, brought, since)
+    return _replay(out, brought, with_numbers=not no_numbers, with_files=not no_files)
+
+
+class _Brought(NamedTuple):
+    """The ledger, what the caller holds against it and asks of it."""
+
+    place: Path
+    against: tuple[str, ...]
+    checkpoints: tuple[Path, ...]
+    pins: Pins
+    texts: tuple[tuple[str, str], ...]
+    files: tuple[tuple[str, Path | None], ...]
+    required: tuple[str, ...]
+    report_file: Path | None
+
+
+def _texts(
+    since: str | None, against: tuple[str, ...], vkeys: tuple[str, ...], origin: str | None
+) -> tuple[tuple[str, str], ...]:
+    """Returns what was brought as text, each with what it is."""
+    start = (("head to start at", since),) if since is not None else ()
+    pinned = (("pinned origin", origin),) if origin is not None else ()
+    keys = (("pinned key", vkey) for vkey in vkeys)
+    return (*start, *(("receipt", one) for one in against), *keys, *pinned)
+
+
+def _replay(out: Output, brought: _Brought, *, with_numbers: bool, with_files: bool) -> Ending:
+    from fairtrial.engine.inspecting import replay_ledger
+    from fairtrial.engine.story import read_stories
+
+    from .text_replay import record_line, replay_text
+
+    report = replay_ledger(
+        brought.place,
+        against=brought.against,
+        checkpoints=brought.checkpoints,
+        pins=brought.pins,
+        with_numbers=with_numbers,
+        with_files=with_files,
+    )
+    stories = read_stories(brought.place)
+    _note_beside(out, brought.against, brought.place)
     if out.quiet:
         out.essential(record_line(report, stories))
     out.text(replay_text(report, stories))
-    return _end(out, report, _lacking(report, stories, required))
+    return _end(out, report, stories, brought)
 
 
-def _end(out: Output, report: ReplayReport, lacking: list[str]) -> Ending:
+def _end(out: Output, report: ReplayReport, stories: Sequence[Story], brought: _Brought) -> Ending:
+    lacking = _lacking(report, stories, brought.required)
     if lacking:
         out.note("not as required: " + "; ".join(lacking))
-    out.end({"v": 1, **_plain(report), "lacking": lacking})
+    value = {"v": 1, **_plain(report), "lacking": lacking}
+    if brought.report_file is not None:
+        _write_report(brought.report_file, report, stories, brought, lacking)
+        out.note(f"report written: {brought.report_file}")
+        value["report"] = str(brought.report_file)
+    out.end(value)
     if report.record != "intact":
         return cast("Ending", report.record)
     return "not_as_required" if lacking else "done"
+
+
+def _write_report(
+    path: Path,
+    report: ReplayReport,
+    stories: Sequence[Story],
+    brought: _Brought,
+    lacking: Sequence[str],
+) -> None:
+    from fairtrial.engine.replay_inputs import describe_inputs, write_report
+
+    from .text_report import report_text
+
+    inputs = describe_inputs(brought.place, texts=brought.texts, files=brought.files)
+    text = report_text(report, stories, inputs, lacking)
+    write_report(path, text)
 
 
 def _check_since(required: tuple[str, ...], policy: Path | None, authority: Path | None) -> None:
@@ -135,25 +210,23 @@ def _check_since(required: tuple[str, ...], policy: Path | None, authority: Path
         )
 
 
-def _replay_since(
-    out: Output,
-    place: Path,
-    since: str,
-    against: tuple[str, ...],
-    checkpoints: tuple[Path, ...],
-    pins: Pins,
-    required: tuple[str, ...],
-) -> Ending:
+def _replay_since(out: Output, brought: _Brought, since: str) -> Ending:
     from fairtrial.engine.incremental import replay_from
 
     from .text_since import since_record_line, since_text
 
-    report = replay_from(place, since, against=against, checkpoints=checkpoints, pins=pins)
-    _note_beside(out, (since, *against), place)
+    report = replay_from(
+        brought.place,
+        since,
+        against=brought.against,
+        checkpoints=brought.checkpoints,
+        pins=brought.pins,
+    )
+    _note_beside(out, (since, *brought.against), brought.place)
     if out.quiet:
         out.essential(since_record_line(report))
     out.text(since_text(report))
-    return _end(out, report, _lacking(report, (), required))
+    return _end(out, report, (), brought)
 
 
 def _note_beside(out: Output, brought: Sequence[str], ledger: Path) -> None:

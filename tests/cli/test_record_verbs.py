@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -296,3 +297,69 @@ def test_replay_since_says_what_it_read(concluded: Shell) -> None:
     assert 3 == concluded.ledger("replay", "--since", "3").code
     assert 8 == concluded.ledger("replay", "nothing.db", "--since", str(receipt)).code
     assert "RECORD: INTACT" in concluded.ok(*words, "--quiet").out
+
+
+def test_report_holds_what_an_auditor_files(concluded: Shell) -> None:
+    """Inputs with digests, every level, what vouches and how far, what can't be shown."""
+    end = concluded.ok("status", "--json").json["head"]
+    receipt = concluded.folder.parent / "mail.txt"
+    kept = sorted((concluded.folder / "ledger.db.d/receipts").glob("*-freeze.txt"))[0]
+    receipt.write_bytes(kept.read_bytes())
+    before = {path for path in concluded.folder.rglob("*") if ".lock" not in path.name}
+    said = concluded.ok("replay", "--against", str(receipt), "--report", "audit.md")
+    assert "report written: audit.md" in said.err
+    after = {path for path in concluded.folder.rglob("*") if ".lock" not in path.name}
+    assert {concluded.folder / "audit.md"} == after - before
+    text = (concluded.folder / "audit.md").read_text()
+    digest = hashlib.sha256((concluded.folder / "ledger.db").read_bytes()).hexdigest()
+    for part in (
+        "**RECORD: INTACT, ANCHORED IN PART**",
+        "**VERDICT IN IT: adopt",
+        f"its SHA-256: `{digest}`",
+        f"@{end['size']}#",
+        f"mail.txt (SHA-256 {hashlib.sha256(receipt.read_bytes()).hexdigest()})`",
+        "| bytes | ok | ",
+        "| numbers | ok | ",
+        "| a receipt that was brought | entries 0-2 |",
+        f"| nothing outside this ledger | entries 3-{end['size'] - 1:,} |",
+        "## Findings\n\nNone.",
+        "## What this verification can't show",
+        "other ledgers or runs that were not handed over",
+    ):
+        assert part in text, part
+    assert "recomputed: equal" in text
+    assert 3 == concluded.ledger("replay", "--report", "audit.md").code
+    assert text == (concluded.folder / "audit.md").read_text()
+    assert 3 == concluded.ledger("replay", "--report", "no/such/audit.md").code
+
+
+def test_report_of_a_damaged_ledger_has_every_finding(concluded: Shell) -> None:
+    """More findings than the terminal shows; skipped levels say why; the exit code is as ever."""
+    concluded.ok("export", "copy.jsonl")
+    path = concluded.folder / "copy.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[4:44] = [line.replace(b'"actor":"', b'"actor":"x', 1) for line in lines[4:44]]
+    path.write_bytes(b"".join(lines))
+    value = concluded.ledger(
+        "replay", "copy.jsonl", "--json", "--report", "bad.md", "--require", "anchored"
+    )
+    assert 12 == value.code
+    text = (concluded.folder / "bad.md").read_text()
+    found = value.json["findings"]
+    assert len(found) > 20
+    assert "bad.md" == value.json["report"]
+    assert f"\n{len(found)}. " in text
+    assert all(f"entry {one['seq']}: {one['code'].replace('_', ' ')}" in text for one in found)
+    assert "**NOT AS REQUIRED: 0 of" in text
+    assert "- The level numbers wasn't checked: the levels before it have findings" in text
+    part = concluded.ledger("replay", "--since", _first_receipt(concluded), "--report", "part.md")
+    assert 0 == part.code
+    text = (concluded.folder / "part.md").read_text()
+    assert "Entries 0-2 were taken from it, NOT read" in text
+    assert "CHECKED: entries from 3 on alone" in text
+
+
+def _first_receipt(shell: Shell) -> str:
+    """Returns the line of the receipt of the freeze."""
+    (path,) = (shell.folder / "ledger.db.d/receipts").glob("*-freeze.txt")
+    return path.read_text().strip()
