@@ -221,16 +221,28 @@ def _check_values(value: object, where: str) -> None:
     """Walks a value and refuses the first leaf that can't be stored, by its path."""
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            _check_values(getattr(value, name), f"{where}.{name}" if where else name)
+            item = getattr(value, name)
+            if not _is_plain(item):
+                _check_values(item, f"{where}.{name}" if where else name)
     elif isinstance(value, dict):
         for key, item in cast("dict[str, object]", value).items():
-            _check_name_like(key, f"{where} key")
-            _check_values(item, f"{where}.{key}")
+            if not _is_plain(key) or not isinstance(key, str):
+                _check_name_like(key, f"{where} key")
+            if not _is_plain(item):
+                _check_values(item, f"{where}.{key}")
     elif isinstance(value, (tuple, list)):
         for index, item in enumerate(cast("tuple[object, ...]", value)):
             _check_values(item, f"{where}[{index}]")
     else:
         _check_leaf(value, where)
+
+
+def _is_plain(value: object) -> bool:
+    """Returns whether a value can stand in every field, so that its path need not be made."""
+    if type(value) is str:
+        is_ascii = 0 < len(value) <= NAME_BYTES_MAX and value.isascii() and value.isprintable()
+        return is_ascii and value[0] != " " and value[-1] != " "
+    return value is None or type(value) in (int, bool)
 
 
 def _check_name_like(value: object, where: str) -> None:
