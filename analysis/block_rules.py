@@ -201,10 +201,10 @@ def _pooled(
     block: float | Undetermined = Undetermined("no family can be calibrated on the other folds")
     if bool(known.any()):
         block = _lowest(units, known, inner[known], rule)
-    if isinstance(block, float):
-        yield _threshold(units, known, inner[known], fold, None, block)
-    else:
+    if isinstance(block, Undetermined):
         yield _none(units, train, fold, None, block.reason)
+    else:
+        yield _threshold(units, known, inner[known], fold, None, block)
     for family, members in _families(units):
         own, test = members & train, members & held
         fit = _fit(units, own, rule)
@@ -215,12 +215,12 @@ def _pooled(
         into.values[test], into.has_value[test] = values, True
         quiet = _quiet(_values(units, own, fit), units.labels[own], rule.recall)
         into.advised[test] = values >= quiet
-        if isinstance(block, float):
+        if not isinstance(block, Undetermined):
             into.flagged[test] = values >= block
         yield Threshold(
             fold=fold,
             family=family,
-            block=block if isinstance(block, float) else None,
+            block=None if isinstance(block, Undetermined) else block,
             quiet=quiet,
             training=int(own.sum()),
             positives=int(units.labels[own].sum()),
@@ -300,9 +300,11 @@ def _steps(values: FloatArray, labels: IntArray) -> Iterator[tuple[float, int, i
     """Yields each distinct value from the highest down, with flags and right flags from there."""
     order = np.argsort(-values, kind="stable")
     ordered, right = values[order], np.cumsum(labels[order])
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)) if ordered.size else []
+    if not ordered.size:
+        return
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], [True])).tolist()
     for end in ends:
-        yield float(ordered[end]), int(end) + 1, int(right[end])
+        yield float(ordered[end]), end + 1, int(right[end])
 
 
 def _reaches(labels: IntArray, clusters: IntArray, bound: Bound, rule: BlockRule) -> bool:

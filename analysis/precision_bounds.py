@@ -33,7 +33,7 @@ from typing import Final, Literal, get_args
 import numpy as np
 
 from .distributions import beta_quantile, normal_upper_quantile, t_upper_quantile
-from .grouping import FloatArray, IntArray, effective_clusters, exact_sum
+from .grouping import IntArray, effective_clusters, exact_sum
 from .randomness import STREAM_PRECISION, uniforms
 from .rates import clopper_pearson_lower, clopper_pearson_upper, wilson_lower, wilson_upper
 from .riskcontrol import hoeffding_bentkus
@@ -343,11 +343,11 @@ def _starts(flags: IntArray) -> list[tuple[int, int]]:
 def _urn(flags: int, target: float, icc: float, runs: int, seed: int, start: int) -> IntArray:
     """Returns the right flags of one cluster in each run, shape (runs,)."""
     right = np.zeros(runs, dtype=np.int64)
+    chance = np.full(runs, target)
     weight = math.inf if icc == 0.0 else 1.0 / icc - 1.0
     for drawn in range(flags):
-        chance: FloatArray | float = target
         if drawn and math.isfinite(weight):
-            chance = (target * weight + right) / (weight + drawn)
+            chance = ((target * weight + right) / (weight + drawn)).astype(np.float64)
         right += uniforms(runs, seed=seed, stream=STREAM_PRECISION, run=start + drawn) < chance
     return right
 

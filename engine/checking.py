@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from fairtrial.ledger.errors import DriverError, LedgerError, Problem, ProtocolError, RefusedError
-from fairtrial.ledger.protocol import Protocol, is_live
+from fairtrial.ledger.protocol import Protocol, asked_arms, driver_path, is_live
 from fairtrial.ledger.sections import RecordedDriver
 
 from .drivers import Driver, open_driver
@@ -142,7 +142,7 @@ def _checked(loaded: Loaded, *, power_report: bytes | None = None) -> Checked:
         path=path,
         design=design,
         drivers=drivers,
-        existing=tuple(name for name, arm in protocol.arms.items() if not is_live(arm)),
+        existing=tuple(name for name, arm in asked_arms(protocol).items() if not is_live(arm)),
         money=_money(design),
         git=_git_check(protocol, path),
     )
@@ -172,7 +172,7 @@ def _drivers(
     errors: list[LedgerError], protocol: Protocol, folder: Path, units: Units
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields for each arm why a run couldn't begin here, where a freeze can name its parts."""
-    for name, arm in protocol.arms.items():
+    for name, arm in asked_arms(protocol).items():
         spec = arm.driver
         if spec is None or (isinstance(spec, RecordedDriver) and not (folder / spec.file).exists()):
             continue
@@ -184,12 +184,12 @@ def _drivers(
             units=units.ids,
             repeats=arm.repeats,
         )
-        driver = _collect(errors, partial(_identified, open_it, name))
+        driver = _collect(errors, partial(_identified, open_it, driver_path(protocol, name)))
         if driver is not None:
             yield name, driver.problems()
 
 
-def _identified(open_it: Callable[[], Driver], arm: str) -> Driver:
+def _identified(open_it: Callable[[], Driver], path: str) -> Driver:
     """Returns an arm's driver after naming its parts, as the freeze will.
 
     Raises:
@@ -199,7 +199,7 @@ def _identified(open_it: Callable[[], Driver], arm: str) -> Driver:
     try:
         driver.identity()
     except DriverError as error:
-        error.where = f"arms.{arm}.driver: {error.where}"
+        error.where = f"{path}: {error.where}"
         raise
     return driver
 

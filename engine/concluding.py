@@ -26,6 +26,8 @@ from .conclude import conclude, detail
 from .evaluate import AnalysisContext, StoppedBy, evaluate_look
 from .outcomes import read_outcomes, spent_by_arm
 from .plan import renamed_plan
+from .rule_detail import rule_detail
+from .rule_look import conclude_rule, evaluate_rule_look
 from .sealing import opened_events, opened_looks, seal_look
 from .terms import named_looks
 from .trial import Reader, Trial
@@ -86,7 +88,9 @@ def take_look(trial: Trial, known: Experiment) -> Look:
 
 def look_event(trial: Reader, known: Experiment, number: int, basis: Head) -> Look:
     """Returns the look that the first `basis.size` entries give, with its numbers."""
-    body = evaluate_look(context_of(trial, known, size=basis.size), number)
+    context = context_of(trial, known, size=basis.size)
+    ruled = context.protocol.kind == "decision_rule"
+    body = (evaluate_rule_look if ruled else evaluate_look)(context, number)
     return body.event(known.name, number, basis)
 
 
@@ -216,9 +220,10 @@ def conclude_event(
 ) -> Conclusion:
     """Returns the result that the first `basis.size` entries give, with its long form."""
     context = context_of(trial, known, size=basis.size, stopped_by=stopped_by)
-    body = conclude(context)
+    ruled = context.protocol.kind == "decision_rule"
+    body = (conclude_rule if ruled else conclude)(context)
     spend = _spend_nanousd(known, context)
-    data = detail(
+    data = (rule_detail if ruled else detail)(
         context, body, experiment=known.name, basis=basis, spend_nanousd=spend, stop_note=note
     )
     event = Result(

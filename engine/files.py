@@ -19,7 +19,7 @@ import msgspec
 
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import Problem, ProtocolError
-from fairtrial.ledger.protocol import Protocol
+from fairtrial.ledger.protocol import Protocol, asked_arms, driver_path
 from fairtrial.ledger.sections import RecordedDriver
 
 from .git import git_tree
@@ -56,7 +56,7 @@ def named_files(protocol: Protocol) -> Iterator[tuple[str, FileRole, str]]:
     if protocol.units.pilot is not None:
         yield protocol.units.pilot, "pilot", "units.pilot"
     seen: set[str] = set()
-    for name, arm in protocol.arms.items():
+    for name, arm in asked_arms(protocol).items():
         driver = arm.driver
         if driver is None:
             continue
@@ -64,11 +64,11 @@ def named_files(protocol: Protocol) -> Iterator[tuple[str, FileRole, str]]:
         for path in own:
             if path not in seen:
                 seen.add(path)
-                yield path, "outcomes", f"arms.{name}.driver.file"
+                yield path, "outcomes", f"{driver_path(protocol, name)}.file"
         for path in driver.files:
             if path not in seen:
                 seen.add(path)
-                yield path, "driver", f"arms.{name}.driver.files"
+                yield path, "driver", f"{driver_path(protocol, name)}.files"
 
 
 def list_files(

@@ -19,7 +19,7 @@ import msgspec
 
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Freeze, FrozenArm
-from fairtrial.ledger.protocol import Protocol
+from fairtrial.ledger.protocol import Protocol, asked_arms
 from fairtrial.ledger.state import Experiment
 
 from .assigning import plan_of
@@ -31,6 +31,7 @@ from .plan import Plan, plan_lines
 from .power_file import parse_power_report
 from .power_values import SimulatedPower
 from .registering import rules_of
+from .rule_design import check_rule_units
 from .terms import coded_looks, nominal_plan, terms_of
 from .trial import Trial
 from .units import Units, check_units, parse_pilot, parse_units
@@ -99,6 +100,8 @@ def design_of(protocol: Protocol, folder: Path, *, power_report: bytes | None = 
     table = look_table(protocol, plan, units)
     first = {plan.units[plan.unit_of[i]] for i in range(table[0].last)}
     check_units(units, protocol.endpoints, first_look=first, name=protocol.units.file)
+    if protocol.kind == "decision_rule":
+        check_rule_units(units, name=protocol.units.file)
     simulated = None
     if power_report is not None:
         simulated = parse_power_report(power_report, protocol, plan)
@@ -114,7 +117,7 @@ def open_drivers(protocol: Protocol, folder: Path, units: Units) -> dict[str, Dr
         DriverError: A driver's file can't be read.
     """
     drivers: dict[str, Driver] = {}
-    for name, arm in protocol.arms.items():
+    for name, arm in asked_arms(protocol).items():
         assert arm.driver is not None, "check_supported refuses arms without a driver"
         drivers[name] = open_driver(
             arm.driver,

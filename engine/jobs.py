@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fairtrial.ledger.protocol import asked_arms
 from fairtrial.ledger.sections import Arm
 from fairtrial.ledger.state import Experiment
 
@@ -28,11 +29,11 @@ class Jobs:
 
     def __init__(self, trial: Trial, known: Experiment) -> None:
         protocol = trial.protocol(known)
-        units = trial.units(known)
+        units, arms = trial.units(known), asked_arms(protocol)
         self._experiment, self._seed = known.name, protocol.design.seed
         self._names = names_of(trial, known)
-        self._limits = {name: limits_of(arm.limits) for name, arm in protocol.arms.items()}
-        self._config = {name: dict(_config(arm)) for name, arm in protocol.arms.items()}
+        self._limits = {name: limits_of(arm.limits) for name, arm in arms.items()}
+        self._config = {name: dict(_config(arm)) for name, arm in arms.items()}
         inputs = units.inputs
         self._inputs = dict(zip(units.ids, inputs, strict=True)) if inputs is not None else {}
 

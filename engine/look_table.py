@@ -36,6 +36,7 @@ from .power_values import (
     SimulatedPower,
     assess,
 )
+from .rule_design import rule_looks, rule_power
 from .units import Units
 from .wording import cluster_noun, plan_facts, plural, sentence, unit_noun
 
@@ -60,6 +61,8 @@ def look_table(protocol: Protocol, plan: Plan, units: Units) -> tuple[LookPlan, 
         ProtocolError: Two looks end with the same cluster, or the explicit boundary spends more
             than alpha.
     """
+    if protocol.kind == "decision_rule":
+        return rule_looks(protocol, plan, units)
     cuts = _cuts(protocol, plan)
     tables = [look_tests(protocol, plan, units, test, cuts) for test in tests_of(protocol)]
     _check_boundary(protocol, tables)
@@ -93,6 +96,8 @@ def power_findings(
         simulated: what a simulation of the protocol found; it leads over the formula.
     """
     looks = look_table(protocol, plan, units)
+    if protocol.kind == "decision_rule":
+        return rule_power(protocol, plan, units, looks[0])
     tests = tests_of(protocol)
     last = looks[-1].tests
     found = [

@@ -21,6 +21,7 @@ from fairtrial.ledger.state import Experiment, is_blinded
 from .assigning import is_assigned
 from .interim import FutilityNote, futility_notes
 from .sealing import opened_looks
+from .story import targets_of
 from .trial import open_trial
 from .wording import in_points
 
@@ -39,6 +40,7 @@ class LookView(NamedTuple):
         in_points: endpoints whose differences are in points.
         notes: what is left to hope for, where the protocol asks.
         noun: what a difference is counted in: pairs, or units that are in one arm each.
+        target: the precision that a threshold rule is held against; None for a comparison.
     """
 
     planned: int
@@ -49,6 +51,7 @@ class LookView(NamedTuple):
     in_points: frozenset[str]
     notes: tuple[FutilityNote, ...]
     noun: str
+    target: float | None = None
 
 
 def read_look_view(ledger: Path, look: Look) -> LookView:
@@ -72,6 +75,7 @@ def read_look_view(ledger: Path, look: Look) -> LookView:
         in_points=frozenset(one.name for one in protocol.endpoints if in_points(one)),
         notes=notes,
         noun="units" if is_assigned(protocol) else "pairs",
+        target=next(iter(targets_of(protocol).values()), None),
     )
 
 

@@ -40,11 +40,15 @@ from .plan import Plan
 from .units import Units
 
 __all__ = (
+    "Capacity",
+    "CapacityRow",
     "EndpointPower",
+    "FamilyCapacity",
     "Finding",
     "LookFacts",
     "PowerCell",
     "PowerReport",
+    "SimulatedBound",
     "SimulatedPower",
     "assess",
     "decision_rules",
@@ -130,6 +134,58 @@ class SimulatedPower(_Report, frozen=True, kw_only=True):
     expected_units: float
 
 
+class CapacityRow(_Report, frozen=True, kw_only=True):
+    """How many independent flags are needed for the target with so many wrong ones among them."""
+
+    wrong: int
+    flags: int
+
+
+class FamilyCapacity(_Report, frozen=True, kw_only=True):
+    """What a family of the primary population holds; `can_pass`: its floor, were all flagged."""
+
+    family: str
+    units: int
+    positives: int
+    clusters: int
+    can_pass: bool
+
+
+class SimulatedBound(_Report, frozen=True, kw_only=True):
+    """How often a bound reaches a target that is exactly the truth, at a correlation."""
+
+    icc: float
+    error: float
+
+
+class Capacity(_Report, frozen=True, kw_only=True):
+    """What the flags of a threshold rule can show at best, before any score.
+
+    Attributes:
+        target: precision that is asked for; `bound` and `alpha` of each side.
+        population: that decides; `units`, `clusters` and `positives` (label 1) of it.
+        effective_clusters: equal clusters that weigh like those of the positives.
+        best_lower: the lower bound if every positive were flagged and nothing else; null without
+            positives.
+        rows: fewest independent flags for the target, by wrong flags.
+        families: of the population; empty without a column of families.
+        simulated: error of a bound that ignores clusters, where there are any.
+    """
+
+    target: float
+    bound: str
+    alpha: float
+    population: str
+    units: int
+    clusters: int
+    positives: int
+    effective_clusters: float | None
+    best_lower: float | None
+    rows: tuple[CapacityRow, ...]
+    families: tuple[FamilyCapacity, ...]
+    simulated: tuple[SimulatedBound, ...]
+
+
 class PowerReport(_Report, frozen=True, kw_only=True):
     """What is known about a plan before it runs.
 
@@ -143,6 +199,7 @@ class PowerReport(_Report, frozen=True, kw_only=True):
         looks: where the looks fall.
         endpoints: one for each comparison and primary endpoint.
         simulated: what a simulation found, where one was handed over; it leads over the formula.
+        capacity: of a threshold-rule experiment alone.
     """
 
     findings: tuple[str, ...]
@@ -156,6 +213,7 @@ class PowerReport(_Report, frozen=True, kw_only=True):
     looks: tuple[LookFacts, ...]
     endpoints: tuple[EndpointPower, ...]
     simulated: SimulatedPower | None = None
+    capacity: Capacity | msgspec.UnsetType = msgspec.UNSET
 
 
 def assess(
@@ -221,7 +279,7 @@ def _cells(found: Assessment) -> tuple[PowerCell, ...]:
 def decision_rules(protocol: Protocol) -> tuple[Rule, ...]:
     """Returns the registered rules of a comparison, in order."""
     rules: list[Rule] = [rule for rule in protocol.decision.rule if rule != "precision_bound"]
-    assert rules, "kind decision_rule isn't computed by this version"
+    assert rules, "a threshold-rule experiment compares no arms"
     return tuple(rules)
 
 

@@ -8,6 +8,9 @@ Rules:
   named A; one comparison for each other arm against control, in the order of their names, equal
   shares of alpha; `gate` is the only comparison.
 - `reducer` is first where every arm has one replicate; `scale` is both for cost.
+- Of a decision rule, `populations` is all; of its arms' rules, `precision` is the first primary's
+  target, `select_on` the primary population, `bound` clopper_pearson, `min_flagged` 1, `recall`
+  0.98, `family_floor` 20, `normalise` platt, each where the rule takes it.
 - `margin` is 0 for superiority; `bound` is cluster_aware for precision_bound.
 - An explicit boundary replaces spending; looks at any time replace `at`, spending and crossing.
 - `blinding.looks` is continue_or_stop where arms are hidden.
@@ -15,13 +18,29 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
-from fairtrial.ledger.protocol import Comparison, Endpoint, Protocol
+from fairtrial.ledger.protocol import (
+    Comparison,
+    Endpoint,
+    Populations,
+    Protocol,
+    Rule,
+    primaries,
+)
 
 from .protocol_nodes import Reading
 
-__all__ = ("ALL_REPLICATES", "with_defaults")
+__all__ = ("ALL_REPLICATES", "RULE_PARAMETERS", "with_defaults")
+
+# What each threshold rule takes beside its name.
+RULE_PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "calibrated_block": ("precision", "normalise", "select_on"),
+    "precision_bound_block": ("precision", "bound", "min_flagged", "select_on"),
+    "pooled_block_gate": ("precision", "recall", "family_floor", "normalise", "select_on"),
+}
 
 # Types that take all replicates of a unit themselves and so have no reducer.
 ALL_REPLICATES = ("agreement", "pass_at_k", "pass_hat_k")
@@ -31,7 +50,7 @@ _JSONL = (".jsonl", ".ndjson")
 
 def with_defaults(protocol: Protocol, reading: Reading) -> Protocol:
     """Returns the protocol with every derived default filled in."""
-    for step in (_units, _arms, _endpoints, _analysis, _looks, _decision, _blinding):
+    for step in (_units, _arms, _endpoints, _analysis, _looks, _decision, _blinding, _rules):
         protocol = step(protocol, reading)
     return protocol
 
@@ -103,3 +122,32 @@ def _blinding(p: Protocol, reading: Reading) -> Protocol:
     if p.blinding.arms and not reading.is_given("blinding.looks"):
         return replace(p, blinding=replace(p.blinding, looks="continue_or_stop"))
     return p
+
+
+def _rules(p: Protocol, _: Reading) -> Protocol:
+    if p.kind != "decision_rule":
+        return p
+    populations = p.populations or Populations(primary="all")
+    targets = [endpoint.target for endpoint in primaries(p) if endpoint.target is not None]
+    common: dict[str, object] = {
+        "precision": targets[0] if targets else None,
+        "recall": 0.98,
+        "bound": "clopper_pearson",
+        "min_flagged": 1,
+        "family_floor": 20,
+        "normalise": "platt",
+        "select_on": populations.primary,
+    }
+    arms = {
+        name: arm if arm.rule is None else replace(arm, rule=_filled(arm.rule, common))
+        for name, arm in p.arms.items()
+    }
+    return replace(p, arms=arms, populations=populations)
+
+
+def _filled(rule: Rule, common: Mapping[str, object]) -> Rule:
+    """Returns a rule with the parameters that it takes and the author left out."""
+    left = {
+        name: common[name] for name in RULE_PARAMETERS[rule.name] if getattr(rule, name) is None
+    }
+    return replace(rule, **left)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from fairtrial.ledger.protocol import SEED_MAX, DiagnosticEffect, Population
+from fairtrial.ledger.protocol import SEED_MAX, DiagnosticEffect, FlagBound, Population
 
 from .protocol_fields_numbers import (
     ANALYSIS,
@@ -199,10 +199,10 @@ _ARMS = MapOf(
                         ),
                         "precision": optional(SHARE),
                         "recall": optional(SHARE),
-                        "bound": optional(Text()),
+                        "bound": optional(Choice(words=get_args(FlagBound))),
                         "min_flagged": optional(COUNT),
                         "family_floor": optional(COUNT),
-                        "normalise": optional(Choice(words=("platt",))),
+                        "normalise": optional(Choice(words=("platt", "isotonic"))),
                         "select_on": optional(Choice(words=get_args(Population))),
                     }
                 )

@@ -27,6 +27,7 @@ from fairtrial.ledger.protocol import (
 
 from .protocol_nodes import Reading
 from .protocol_rules_assigned import check_design
+from .protocol_rules_decision import check_decision_rule
 from .protocol_rules_endpoints import check_endpoints
 from .protocol_rules_numbers import check_numbers
 from .protocol_rules_verdict import check_verdict
@@ -56,15 +57,8 @@ def check_rules(protocol: Protocol, reading: Reading) -> None:
 def _check_kind(p: Protocol, reading: Reading) -> None:
     if p.kind == "comparison":
         _refuse_rule_sections(p, reading)
-        return
-    if p.scoring is None:
-        reading.missing("scoring", "one scoring pass with `driver`, `replay_only`, `fold_role`")
-    elif p.units.fold is None:
-        reading.missing("units.fold", "the column of outer folds", "scoring")
-    if reading.is_given("scoring") and p.budget.usd != 0:
-        found = "none" if p.budget.usd is None else str(p.budget.usd)
-        what = "a decision rule is computed at no cost"
-        reading.refuse("budget.usd", what, expected="0", found=found, needs=["scoring"])
+    else:
+        check_decision_rule(p, reading)
 
 
 def _refuse_rule_sections(p: Protocol, reading: Reading) -> None:
@@ -114,17 +108,13 @@ def _check_arms(p: Protocol, reading: Reading) -> None:
         path = f"arms.{name}"
         if p.kind == "comparison" and arm.driver is None:
             reading.missing(f"{path}.driver", "a driver", "kind", path)
-        if p.kind == "decision_rule" and arm.rule is None:
-            reading.missing(f"{path}.rule", "a rule", "kind", path)
-        if p.kind == "decision_rule" and arm.driver is not None:
-            what = "an arm of a decision rule has no driver of its own"
-            todo = "leave it out: the scoring pass has the driver"
-            reading.refuse(f"{path}.driver", what, todo=todo, needs=["kind"])
         if is_live(arm) and arm.limits.seconds is None:
             reading.missing(f"{path}.limits.seconds", "seconds of one attempt", f"{path}.driver")
 
 
 def _check_drivers(p: Protocol, reading: Reading) -> None:
+    if p.kind == "decision_rule":
+        return
     for name, arm in p.arms.items():
         if isinstance(arm.driver, RecordedDriver):
             _check_columns(p, reading, name, arm, arm.driver)

@@ -41,7 +41,7 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
     Raises:
         ProtocolError: Names every field that has to wait for a later version.
     """
-    checks = (_kind, _endpoints, _assigned, _looks, _margins, _blinding)
+    checks = (_decision_rule, _endpoints, _assigned, _looks, _margins, _blinding)
     problems = tuple(
         Problem(
             what="understood, not supported by this version",
@@ -57,9 +57,31 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
         raise ProtocolError(problems, file=name)
 
 
-def _kind(p: Protocol) -> Iterator[_Unsupported]:
-    if p.kind != "comparison":
-        yield "kind", p.kind, "comparison"
+def _decision_rule(p: Protocol) -> Iterator[_Unsupported]:
+    if p.kind != "decision_rule":
+        return
+    if p.design.pairing != "paired":
+        yield "design.pairing", p.design.pairing, "paired: every rule sees every score"
+    if p.blinding.arms:
+        yield "blinding.arms", "true", "false: rules share one scoring pass"
+    if p.looks.kind != "planned" or p.looks.at != (1.0,):
+        # The scores exist before the first look, so there is nothing to stop early for.
+        yield "looks.at", ", ".join(f"{share:g}" for share in p.looks.at) or p.looks.kind, "1"
+    if p.looks.boundary is not None:
+        yield "looks.boundary", "a boundary", "one look at analysis.alpha"
+    if p.decision.on_under_run != "inconclusive":
+        yield "decision.on_under_run", p.decision.on_under_run, "inconclusive"
+    for endpoint in p.endpoints:
+        if endpoint.role == "harm":
+            yield f"endpoints.{endpoint.name}.role", "harm", "primary or secondary"
+        if endpoint.missing:
+            yield f"endpoints.{endpoint.name}.missing", "a rule", "missing.rules: one score for all"
+    for status, rule in p.missing.rules.items():
+        if rule not in ("exclude_pair", "refuse"):
+            yield f"missing.rules.{status}", str(rule), "exclude_pair or refuse: no score, no flag"
+    for name in p.diagnostics.__struct_fields__:
+        if getattr(p.diagnostics, name) != "show":
+            yield f"diagnostics.{name}", "inconclusive", "show"
 
 
 def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
@@ -114,7 +136,7 @@ def _margins(p: Protocol) -> Iterator[_Unsupported]:
 
 def _blinding(p: Protocol) -> Iterator[_Unsupported]:
     """Yields what would tell blinded arms apart by the readable part of the ledger."""
-    if not p.blinding.arms:
+    if not p.blinding.arms or p.kind == "decision_rule":
         return
     if p.design.pairing != "paired":
         yield "design.pairing", p.design.pairing, "paired, where arms are blinded"

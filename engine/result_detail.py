@@ -32,7 +32,7 @@ from .result_body import ResultBody
 from .tipping import Change, Step, Tipping
 from .wording import cluster_noun, in_points, plural, unit_noun
 
-__all__ = ("detail",)
+__all__ = ("detail", "frame_shape", "look_rows")
 
 _EXCLUDED_MAX: Constant = 1000
 _NANO: Constant = 1e9
@@ -60,6 +60,46 @@ def detail(
     frame = frame_of(context)
     found = endings(context, frame)
     gate = next(each for each in found if each.comparison.name == context.protocol.decision.gate)
+    pairs = next(each for each in gate.readings if each.test.role == "primary").pairs
+    shape = frame_shape(
+        context,
+        body,
+        experiment=experiment,
+        basis=basis,
+        spend_nanousd=spend_nanousd,
+        stop_note=stop_note,
+        paired=int(pairs.units.size),
+        clusters=len(set(pairs.clusters.tolist())),
+        comparisons=[_comparison(context, frame, ending) for ending in found],
+    )
+    return msgspec.json.encode(shape)
+
+
+def frame_shape(
+    context: AnalysisContext,
+    body: ResultBody,
+    *,
+    experiment: str,
+    basis: Head,
+    spend_nanousd: Mapping[str, int],
+    stop_note: str | None,
+    paired: int,
+    clusters: int,
+    comparisons: list[Json],
+) -> Json:
+    """Returns the shape that results of every kind share.
+
+    Args:
+        context: what the result was computed from.
+        body: of the event.
+        experiment: name of the experiment.
+        basis: the head that the numbers were computed from.
+        spend_nanousd: spend of each arm.
+        stop_note: the reason that a person gave for ending early.
+        paired: units that count, in `clusters`.
+        clusters: of them.
+        comparisons: in their registered order.
+    """
     shape: Json = {
         "v": 1,
         "experiment": experiment,
@@ -76,8 +116,8 @@ def detail(
         "labels": {name: arm.label for name, arm in context.protocol.arms.items()},
         "stopped_by": body.stopped_by,
         "stop_note": stop_note,
-        "units": _units(context, frame, gate, body),
-        "comparisons": [_comparison(context, frame, ending) for ending in found],
+        "units": _units(context, body, paired, clusters),
+        "comparisons": comparisons,
         "deviations": _deviations(context),
         "invalidated": len(context.outcomes.invalidated),
         "warnings": [*_warnings(context), *_spend_warnings(spend_nanousd)],
@@ -85,16 +125,15 @@ def detail(
     }
     if context.unblinded_early:
         shape["unblinded_early"] = True
-    return msgspec.json.encode(shape)
+    return shape
 
 
-def _units(context: AnalysisContext, frame: Frame, gate: Ending, body: ResultBody) -> Json:
-    pairs = next(each for each in gate.readings if each.test.role == "primary").pairs
+def _units(context: AnalysisContext, body: ResultBody, paired: int, clusters: int) -> Json:
     unsettled = context.outcomes.status.count(0)
     return {
         "planned": len(context.plan.units),
-        "paired": int(pairs.units.size),
-        "clusters": len(set(pairs.clusters.tolist())),
+        "paired": paired,
+        "clusters": clusters,
         "missing": body.missing,
         "not_run_slots": unsettled,
         "noun": plural(unit_noun(context.protocol)),
@@ -121,7 +160,7 @@ def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
         "looks": [
             row
             for number, look in enumerate(context.taken, start=1)
-            for row in _look_rows(context, look, number, comparison.name)
+            for row in look_rows(context, look, number, comparison.name)
         ],
     }
 
@@ -243,7 +282,8 @@ def _discordant(final: Final, numbers: Numbers) -> Json | None:
     }
 
 
-def _look_rows(context: AnalysisContext, look: Look, number: int, name: str) -> list[Json]:
+def look_rows(context: AnalysisContext, look: Look, number: int, name: str) -> list[Json]:
+    """Returns what one look says of each endpoint of a comparison."""
     notes = {
         note.endpoint: note.conditional_power
         for note in futility_notes(context.protocol, context.taken[:number])

@@ -37,14 +37,22 @@ from fairtrial.ledger.events import (
     event_kind,
 )
 from fairtrial.ledger.opening import open_store
-from fairtrial.ledger.protocol import Protocol, decode_resolved
+from fairtrial.ledger.protocol import Protocol, decode_resolved, primaries
 
 from .file_findings import protocol_folder, readable_events
 from .files import FileEntry, parse_file_list
 from .trial import Reader, open_trial
 from .wording import in_points
 
-__all__ = ("Change", "FileState", "Story", "read_protocol", "read_stories", "stories_of")
+__all__ = (
+    "Change",
+    "FileState",
+    "Story",
+    "read_protocol",
+    "read_stories",
+    "stories_of",
+    "targets_of",
+)
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +84,7 @@ class Story:
         blinded: Nobody may know the arms yet.
         unblinded_early: The arms were opened before the data were complete.
         in_points: Endpoints whose differences are differences of shares.
+        targets: Of a threshold-rule experiment, what its precision is held against.
     """
 
     name: str
@@ -97,6 +106,7 @@ class Story:
     last_look: Look | None = None
     files: list[FileState] = field(default_factory=list)
     in_points: frozenset[str] = frozenset()
+    targets: dict[str, float] = field(default_factory=dict)
 
     @property
     def outcomes(self) -> int:
@@ -155,18 +165,27 @@ def stories_of(reader: Reader) -> list[Story]:
         if isinstance(event, (Register, Amend)):
             protocols[event.experiment] = event
     for name, newest in protocols.items():
-        stories[name].in_points = _in_points(reader, newest.resolved)
+        protocol = _protocol(reader, newest.resolved)
+        if protocol is not None:
+            stories[name].in_points = frozenset(e.name for e in protocol.endpoints if in_points(e))
+            stories[name].targets = targets_of(protocol)
         if name in lists and stories[name].withdrawn is None:
             stories[name].files = list(_file_states(reader, lists[name], newest.protocol))
     return list(stories.values())
 
 
-def _in_points(reader: Reader, resolved: Blob) -> frozenset[str]:
+def _protocol(reader: Reader, resolved: Blob) -> Protocol | None:
     try:
-        protocol = decode_resolved(reader.blobs.get(resolved))
+        return decode_resolved(reader.blobs.get(resolved))
     except LedgerError:
-        return frozenset()
-    return frozenset(endpoint.name for endpoint in protocol.endpoints if in_points(endpoint))
+        return None
+
+
+def targets_of(protocol: Protocol) -> dict[str, float]:
+    """Returns what a threshold-rule experiment holds its precision against, by endpoint."""
+    if protocol.kind != "decision_rule":
+        return {}
+    return {one.name: one.target for one in primaries(protocol) if one.target is not None}
 
 
 def _count(story: Story, seq: int, event: Event) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from fairtrial.ledger.blinding import arm_labels, coded_comparison
 from fairtrial.ledger.events import LookPlan, Origin
-from fairtrial.ledger.protocol import Protocol, is_live, nano_usd
+from fairtrial.ledger.protocol import Protocol, asked_arms, is_live, nano_usd
 from fairtrial.ledger.sections import CommandDriver, PythonDriver
 
 from .plan import Plan, renamed_plan
@@ -45,7 +45,7 @@ class ArmTerms(NamedTuple):
 
 def arm_terms(protocol: Protocol, name: str) -> ArmTerms:
     """Returns what the protocol says of an arm's outcomes."""
-    arm = protocol.arms[name]
+    arm = asked_arms(protocol)[name]
     origin: Origin = "live" if is_live(arm) else "recorded"
     reserve, repeatable = 0.0, True
     if isinstance(arm.driver, (CommandDriver, PythonDriver)):
@@ -55,7 +55,7 @@ def arm_terms(protocol: Protocol, name: str) -> ArmTerms:
 
 def terms_of(protocol: Protocol) -> dict[str, ArmTerms]:
     """Returns the terms of each arm as a freeze has them: by label where arms are blinded."""
-    terms = {name: arm_terms(protocol, name) for name in protocol.arms}
+    terms = {name: arm_terms(protocol, name) for name in asked_arms(protocol)}
     if not protocol.blinding.arms:
         return terms
     largest = max(terms.values(), key=lambda each: each.reserve_nanousd)
@@ -64,7 +64,7 @@ def terms_of(protocol: Protocol) -> dict[str, ArmTerms]:
 
 def planned_repeats(protocol: Protocol) -> dict[str, int]:
     """Returns the planned replicates of each arm as the run order has them."""
-    repeats = {name: arm.repeats for name, arm in protocol.arms.items()}
+    repeats = {name: arm.repeats for name, arm in asked_arms(protocol).items()}
     if not protocol.blinding.arms:
         return repeats
     return dict.fromkeys(arm_labels(len(repeats)), max(repeats.values()))

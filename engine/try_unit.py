@@ -18,7 +18,7 @@ from typing import NamedTuple
 import anyio
 
 from fairtrial.ledger.errors import RefusedError
-from fairtrial.ledger.protocol import Endpoint, Protocol, score_name
+from fairtrial.ledger.protocol import Endpoint, Protocol, asked_arms, driver_path, score_name
 from fairtrial.ledger.sections import RecordedDriver
 
 from .answer import Answer
@@ -110,7 +110,7 @@ def _unit_index(pilot: Units, unit: str | None) -> int:
 def _arms(protocol: Protocol, arm: str | None) -> list[str]:
     live = [
         name
-        for name, each in protocol.arms.items()
+        for name, each in asked_arms(protocol).items()
         if each.driver is not None and not isinstance(each.driver, RecordedDriver)
     ]
     if arm is None and live:
@@ -127,14 +127,14 @@ def _arms(protocol: Protocol, arm: str | None) -> list[str]:
 
 
 def _attempt(protocol: Protocol, folder: Path, name: str, pilot: Units, index: int) -> Tried:
-    arm = protocol.arms[name]
+    arm = asked_arms(protocol)[name]
     assert arm.driver is not None, "the arm was chosen for its driver"
     driver = open_driver(arm.driver, folder=folder, environment=os.environ, units=pilot.ids)
     problems = driver.problems()
     if problems:
         raise RefusedError(
             "the driver can't begin: " + "; ".join(problems),
-            where=f"arms.{name}.driver",
+            where=driver_path(protocol, name),
             todo="mend it and try again",
         )
     job = Job(

@@ -26,7 +26,7 @@ from fairtrial.ledger.errors import (
     RefusedError,
 )
 from fairtrial.ledger.events import FrozenArm, Refuse, Register
-from fairtrial.ledger.protocol import changed_fields, coded_field
+from fairtrial.ledger.protocol import changed_fields, coded_field, driver_path
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, next_number
 
 from .blinding import registered_identity
@@ -165,22 +165,22 @@ def check_identities(
                 msgspec.json.encode(drivers[frozen.name].identity(), order="deterministic")
             )
         except DriverError as error:
-            refuse(trial, known, act, _absent_part(frozen, error))
+            refuse(trial, known, act, _absent_part(_path(trial, known, frozen), frozen, error))
         if registered != found:
-            refuse(trial, known, act, _identity_change(frozen, registered, found))
+            path = _path(trial, known, frozen)
+            refuse(trial, known, act, _identity_change(path, frozen, registered, found))
 
 
-def _absent_part(frozen: FrozenArm, error: DriverError) -> _Change:
-    return _Change(_driver_field(frozen), frozen.identity.sha256, "absent", error.what, error.todo)
-
-
-def _driver_field(frozen: FrozenArm) -> str:
+def _path(trial: Trial, known: Experiment, frozen: FrozenArm) -> str:
     # Which label has changed would tell who is behind it.
-    return f"arms.{frozen.name}.driver" if frozen.commitment is None else "arms"
+    return driver_path(trial.protocol(known), frozen.name) if frozen.commitment is None else "arms"
 
 
-def _identity_change(frozen: FrozenArm, registered: object, found: object) -> _Change:
-    prefix = _driver_field(frozen)
+def _absent_part(path: str, frozen: FrozenArm, error: DriverError) -> _Change:
+    return _Change(path, frozen.identity.sha256, "absent", error.what, error.todo)
+
+
+def _identity_change(prefix: str, frozen: FrozenArm, registered: object, found: object) -> _Change:
     todo = "put back what was frozen, or register a new experiment"
     field, old, new = prefix, str(registered), str(found)
     if frozen.commitment is not None:

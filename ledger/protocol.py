@@ -61,6 +61,7 @@ from .sections import (
     Endpoint,
     EndpointRole,
     EndpointType,
+    FlagBound,
     Futility,
     Guards,
     Harm,
@@ -89,19 +90,77 @@ from .sections import (
 )  # fmt: skip
 
 __all__ = (
-    "MISSING_STATUSES", "NANO_USD", "NANO_USD_MAX", "SEED_MAX", "About", "Accept", "Also",
-    "Analysis", "Arm",
-    "ArmBudget", "Assign", "Assume", "Attempts", "Blinding", "Budget", "ChangedField",
-    "CommandDriver", "Comparison", "Decision", "DecisionRule", "Design", "DiagnosticEffect",
-    "Diagnostics", "Driver", "Endpoint", "EndpointRole", "EndpointType", "Futility", "Guards",
-    "Harm", "Limits", "Looks", "Missing", "MissingRule", "MissingStatus", "MissingWord",
-    "Population", "Populations", "Power", "Protocol", "PythonDriver", "RecordedDriver",
-    "Reducer", "Require", "Rule", "Saving", "Scale", "Scoring", "Seed", "Signature", "Spending",
-    "UnitsSpec", "changed_fields", "coded_field", "decode_resolved", "encode_resolved",
-    "is_live", "missing_rule", "nano_usd", "primaries", "score_name", "section_digests",
+    "MISSING_STATUSES",
+    "NANO_USD",
+    "NANO_USD_MAX",
+    "SCORE_ARM",
+    "SEED_MAX",
+    "About",
+    "Accept",
+    "Also",
+    "Analysis",
+    "Arm",
+    "ArmBudget",
+    "Assign",
+    "Assume",
+    "Attempts",
+    "Blinding",
+    "Budget",
+    "ChangedField",
+    "CommandDriver",
+    "Comparison",
+    "Decision",
+    "DecisionRule",
+    "Design",
+    "DiagnosticEffect",
+    "Diagnostics",
+    "Driver",
+    "Endpoint",
+    "EndpointRole",
+    "EndpointType",
+    "FlagBound",
+    "Futility",
+    "Guards",
+    "Harm",
+    "Limits",
+    "Looks",
+    "Missing",
+    "MissingRule",
+    "MissingStatus",
+    "MissingWord",
+    "Population",
+    "Populations",
+    "Power",
+    "Protocol",
+    "PythonDriver",
+    "RecordedDriver",
+    "Reducer",
+    "Require",
+    "Rule",
+    "Saving",
+    "Scale",
+    "Scoring",
+    "Seed",
+    "Signature",
+    "Spending",
+    "UnitsSpec",
+    "asked_arms",
+    "changed_fields",
+    "coded_field",
+    "decode_resolved",
+    "driver_path",
+    "encode_resolved",
+    "is_live",
+    "missing_rule",
+    "nano_usd",
+    "primaries",
+    "score_name",
+    "section_digests",
 )  # fmt: skip
 
 NANO_USD = 10**9
+# The one arm of a decision_rule plan: its outcomes are the scores that all rules share.
+SCORE_ARM = "score"
 # The largest integer that every reader of JSON keeps exact.
 NANO_USD_MAX = 2**53 - 1
 
@@ -187,6 +246,20 @@ def nano_usd(amount: float | str) -> int:
 def is_live(arm: Arm) -> bool:
     """Returns whether the arm's outcomes are made during the run."""
     return not (arm.driver is None or isinstance(arm.driver, RecordedDriver) or arm.replay_only)
+
+
+def asked_arms(protocol: Protocol) -> dict[str, Arm]:
+    """Returns the arms that a run asks: those of the file, or the one scoring pass of all rules."""
+    scoring = protocol.scoring
+    if protocol.kind == "comparison" or scoring is None:
+        return protocol.arms
+    arm = Arm(label="the scoring pass", driver=scoring.driver, replay_only=scoring.replay_only)
+    return {SCORE_ARM: arm}
+
+
+def driver_path(protocol: Protocol, arm: str) -> str:
+    """Returns the field path of the driver of an arm that a run asks."""
+    return "scoring.driver" if protocol.kind == "decision_rule" else f"arms.{arm}.driver"
 
 
 def primaries(protocol: Protocol) -> tuple[Endpoint, ...]:

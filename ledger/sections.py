@@ -22,8 +22,9 @@ __all__ = (
     "MISSING_STATUSES", "SEED_MAX", "About", "Accept", "Also", "Analysis", "Arm", "ArmBudget",
     "Assign", "Assume", "Attempts", "Blinding", "Budget", "CommandDriver", "Comparison",
     "Decision", "DecisionRule", "Design", "DiagnosticEffect", "Diagnostics", "Driver",
-    "Endpoint", "EndpointRole", "EndpointType", "Futility", "Guards", "Harm", "Limits", "Looks",
-    "Missing", "MissingRule", "MissingStatus", "MissingWord", "Population", "Populations",
+    "Endpoint", "EndpointRole", "EndpointType", "FlagBound", "Futility", "Guards",
+    "Harm", "Limits", "Looks", "Missing", "MissingRule", "MissingStatus", "MissingWord",
+    "Population", "Populations",
     "Power", "PythonDriver", "RecordedDriver", "Reducer", "Require", "Rule", "Saving", "Scale",
     "Scoring", "Section", "Seed", "Signature", "Spending", "UnitsSpec",
 )  # fmt: skip
@@ -50,6 +51,7 @@ DecisionRule: TypeAlias = Literal[
     "superiority", "non_inferiority", "equivalence", "precision_bound"
 ]
 DiagnosticEffect: TypeAlias = Literal["show", "inconclusive"]
+FlagBound: TypeAlias = Literal["clopper_pearson", "learn_then_test", "cluster_aware", "wilson"]
 Population: TypeAlias = Literal["twins", "all"]
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=SEED_MAX)]
 
@@ -159,10 +161,10 @@ class Rule(Section, frozen=True, kw_only=True):
     name: Literal["calibrated_block", "precision_bound_block", "pooled_block_gate"]
     precision: float | None = None
     recall: float | None = None
-    bound: str | None = None
+    bound: FlagBound | None = None
     min_flagged: int | None = None
     family_floor: int | None = None
-    normalise: Literal["platt"] | None = None
+    normalise: Literal["platt", "isotonic"] | None = None
     select_on: Population | None = None
 
 
@@ -289,7 +291,7 @@ class Decision(Section, frozen=True, kw_only=True):
     on_under_run: Literal["inconclusive", "analyse"] = "inconclusive"
     guards: Guards = Guards()
     arm: str | None = None
-    bound: Literal["clopper_pearson", "learn_then_test", "cluster_aware", "wilson"] | None = None
+    bound: FlagBound | None = None
     strata: Literal["pooled", "each"] | None = None
     gate: str
 

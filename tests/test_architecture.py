@@ -64,6 +64,8 @@ LIBRARIES_OF_MODULE = {
     "engine/assigned_arrays.py": ("numpy",),
     "engine/frames.py": ("numpy",),
     "engine/truth.py": ("numpy",),
+    "engine/rule_flags.py": ("numpy",),
+    "engine/rule_scores.py": ("numpy",),
     "engine/slot_values.py": ("numpy",),
     "engine/simulated_outcomes.py": ("numpy",),
 }

@@ -43,7 +43,8 @@ LABEL_WIDTH = 10
 def label(name: str, text: str) -> str:
     """Returns a line with its label; further lines of the text stand below its first."""
     first, *rest = text.split("\n")
-    lines = [f"{name:<{LABEL_WIDTH}}{first}"]
+    wide = name if len(name) < LABEL_WIDTH else f"{name}  "
+    lines = [f"{wide:<{LABEL_WIDTH}}{first}"]
     lines += [" " * LABEL_WIDTH + line for line in rest]
     return "\n".join(line.rstrip() for line in lines)
 

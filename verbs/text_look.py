@@ -18,6 +18,7 @@ from fairtrial.ledger.events import Look, LookComparison, LookEndpoint
 
 from .output import label
 from .text_numbers import count, difference, interval, p_value, quantity
+from .text_rule import precision_text
 
 __all__ = ("look_text", "look_value")
 
@@ -42,7 +43,10 @@ def look_text(
     ]
     if not view.hidden:
         for comparison in look.comparisons:
-            lines += _comparison_lines(comparison, view.in_points, view.noun)
+            if view.target is None:
+                lines += _comparison_lines(comparison, view.in_points, view.noun)
+            else:
+                lines += _rule_lines(comparison, view.target)
         lines += [label("note", _note_text(note)) for note in view.notes]
     lines.append(label("goes on", _goes_on(look, planned)))
     return "\n".join(lines)
@@ -73,6 +77,25 @@ def _comparison_lines(
     yield f"{comparison.treatment} minus {comparison.control}"
     for endpoint in comparison.endpoints:
         yield label(endpoint.name, _endpoint_text(endpoint, endpoint.name in in_points, noun))
+
+
+def _rule_lines(comparison: LookComparison, target: float) -> Iterator[str]:
+    for one in comparison.endpoints:
+        if one.estimate is None:
+            text = one.undetermined or "no estimate"
+        else:
+            text = precision_text(
+                one.estimate, one.lower, one.upper, flags=one.n, clusters=one.clusters
+            )
+        if not one.eligible:
+            end = f"cannot decide ({', '.join(one.why_not).replace('_', ' ')})"
+        else:
+            end = {
+                "no": "neither shown to reach it nor to miss it",
+                "favourable": "REACHED",
+                "against": "MISSED",
+            }[one.crossed]
+        yield label(one.name, f"{comparison.treatment}: {text}   target {100 * target:g} %: {end}")
 
 
 def _endpoint_text(endpoint: LookEndpoint, points: bool, noun: str) -> str:

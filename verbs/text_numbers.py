@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 
 __all__ = (
+    "ABSENT",
     "clip",
     "count",
     "difference",

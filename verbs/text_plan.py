@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from fairtrial.engine.assigning import is_assigned
 from fairtrial.engine.blinding import DISCIPLINE
 from fairtrial.engine.checking import Checked, GitCheck, Money
@@ -23,6 +25,7 @@ from fairtrial.ledger.events import Freeze, RegisterGit
 
 from .output import label
 from .text_numbers import clip, count, difference, quantity, usd
+from .text_rule import capacity_text
 
 __all__ = ("check_text", "registered_text")
 
@@ -72,6 +75,8 @@ def _product(design: Design) -> str:
     protocol = design.protocol
     if is_assigned(protocol):
         return _assigned_text(design)
+    if protocol.kind == "decision_rule":
+        return f"one score each; {quantity(len(protocol.arms), 'rule')} on the same scores"
     repeats = {arm.repeats for arm in protocol.arms.values()}
     text = f"{count(len(design.units.ids))} units x {len(protocol.arms)} arms"
     if len(repeats) == 1:
@@ -122,7 +127,11 @@ def _look_size(design: Design, look: LookFacts) -> str:
 
 def _power_lines(design: Design) -> list[str]:
     report = design.power
-    lines = [label("power", _power_text(design))]
+    capacity = report.capacity
+    if capacity is not msgspec.UNSET:
+        lines = [label("capacity", capacity_text(capacity))]
+    else:
+        lines = [label("power", _power_text(design))]
     simulated = report.simulated
     if simulated is not None:
         lines.append(

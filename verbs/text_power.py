@@ -11,11 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from fairtrial.engine.powering import BoundaryAnswer, PowerAnswer
 from fairtrial.engine.simulating import Simulation, SimulationCase
 
 from .output import label
 from .text_numbers import count, plain, signed
+from .text_rule import capacity_text
 
 __all__ = ("boundary_text", "power_text")
 
@@ -33,6 +36,8 @@ def power_text(answer: PowerAnswer) -> str:
         label("power", answer.experiment),
         label("formula", "; ".join(parts) or "not known: nothing is assumed of the spread"),
     ]
+    if formula.capacity is not msgspec.UNSET:
+        lines[1] = label("capacity", capacity_text(formula.capacity))
     if answer.simulation is None:
         lines.append(label("simulated", f"no: {answer.why_not}"))
     else:

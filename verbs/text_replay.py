@@ -19,7 +19,7 @@ from fairtrial.ledger.events import Result
 from fairtrial.ledger.findings import Finding, ReplayReport, Stamped
 
 from .output import label
-from .text_numbers import clip, count, difference, interval, quantity
+from .text_numbers import ABSENT, clip, count, difference, interval, quantity
 
 __all__ = (
     "NOT_SHOWN",
@@ -314,7 +314,13 @@ def _verdict_text(report: ReplayReport, story: Story, named: bool) -> str:
 def _numbers_of(result: Result, story: Story) -> str:
     """Returns the difference and interval of the first endpoint, in brackets."""
     endpoint = next((one for each in result.comparisons for one in each.endpoints), None)
-    if endpoint is None or endpoint.difference is None:
+    if endpoint is None:
+        return ""
+    if endpoint.name in story.targets:
+        bounds = (endpoint.bound_lower, endpoint.bound_upper)
+        low, high = (ABSENT if one is None else f"{100 * one:.1f}" for one in bounds)
+        return f" (precision {low} to {high} %, target {100 * story.targets[endpoint.name]:g} %)"
+    if endpoint.difference is None:
         return ""
     points = endpoint.name in story.in_points
     text = difference(endpoint.difference, points=points)

@@ -25,6 +25,7 @@ from .text_numbers import (
     usd,
     value,
 )
+from .text_rule import rule_lines
 
 __all__ = (
     "Detail",
@@ -71,7 +72,11 @@ def result_text(detail: Detail) -> str:
     """Returns the whole result, the line of the verdict last."""
     lines = [label("result", _title(detail)), ""]
     for comparison in detail["comparisons"]:
-        lines += [*comparison_lines(comparison, detail["labels"]), ""]
+        rule = detail.get("rule")
+        if rule is not None:
+            lines += [*rule_lines(rule, detail["units"]), ""]
+        shown = comparison_lines(comparison, detail["labels"], with_looks=rule is None)
+        lines += [*shown, ""]
     lines += [label("missing", missing_text(detail["units"])), label("spent", _spent_text(detail))]
     lines += [label("warning", text) for text in detail["warnings"]]
     lines += [label("amended", _deviation(one)) for one in detail["deviations"]]
@@ -96,15 +101,20 @@ def _title(detail: Detail) -> str:
     return f"{text}; {stop}{note}" if stop else text
 
 
-def comparison_lines(comparison: Detail, labels: Mapping[str, str]) -> Iterator[str]:
+def comparison_lines(
+    comparison: Detail, labels: Mapping[str, str], *, with_looks: bool = True
+) -> Iterator[str]:
     """Yields the table of a comparison, its tests and its looks."""
     control, treatment = comparison["control"], comparison["treatment"]
     yield f"{_named(treatment, labels)} minus {_named(control, labels)}"
     yield from _assigned_lines(comparison)
     yield from table_lines(comparison["endpoints"], control, treatment)
     for endpoint in comparison["endpoints"]:
-        yield label(endpoint["name"], "\n".join(endpoint_lines(endpoint, control, treatment)))
-    yield from look_lines(comparison)
+        lines = list(endpoint_lines(endpoint, control, treatment))
+        if lines:
+            yield label(endpoint["name"], "\n".join(lines))
+    if with_looks:
+        yield from look_lines(comparison)
     yield from _diagnostic_lines(comparison)
 
 

@@ -165,8 +165,8 @@ def test_the_order_of_units_changes_nothing(name: RuleName) -> None:
         scores=units.scores[order],
         labels=units.labels[order],
         clusters=units.clusters[order],
-        families=[units.families[i] for i in order],
-        folds=[units.folds[i] for i in order],
+        families=[units.families[int(i)] for i in order],
+        folds=[units.folds[int(i)] for i in order],
         eligible=units.eligible[order],
     )
     after = apply_rule(moved, rule(name))

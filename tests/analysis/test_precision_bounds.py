@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from fairtrial.analysis.distributions import normal_upper_quantile, t_upper_quantile
 from fairtrial.analysis.precision_bounds import (
     BOUNDS,
     Bound,
@@ -40,8 +41,9 @@ def test_single_flags_give_the_exact_bound(kind: Bound) -> None:
 def test_bounds_that_ignore_clusters_take_flags_as_independent() -> None:
     """Wilson and clopper_pearson depend on the sums alone."""
     spread, clumped = ([9] * 10, [10] * 10), ([10] * 9 + [0], [10] * 10)
-    for kind in ("wilson", "clopper_pearson"):
-        assert bound(*spread, kind).lower == bound(*clumped, kind).lower  # type: ignore[arg-type]  # a literal
+    kinds: tuple[Bound, ...] = ("wilson", "clopper_pearson")
+    for kind in kinds:
+        assert bound(*spread, kind).lower == bound(*clumped, kind).lower
     assert math.isclose(wilson_lower(90, 100, alpha=ALPHA), bound(*spread, "wilson").lower)
 
 
@@ -72,9 +74,7 @@ def test_the_effective_number_is_that_of_korn_and_graubard() -> None:
     variance = 11 / 12 * sum((one - mean) ** 2 for one in without) + (5 / n) ** 2
     wrong = [m - r for r, m in zip(right, flags, strict=True) if m > r]
     df = min(sum(wrong) ** 2 / sum(w * w for w in wrong), 12.0) - 1.0
-    from scipy import special
-
-    ratio = special.ndtri(1 - ALPHA) / special.stdtrit(df, 1 - ALPHA)
+    ratio = normal_upper_quantile(ALPHA) / t_upper_quantile(ALPHA, df)
     expected = min(n, s / n * (1 - s / n) / variance * ratio**2)
     found = bound(right, flags, "cluster_aware")
     assert found.effective_flags is not None

@@ -176,16 +176,19 @@ def test_the_long_example_is_refused_only_as_not_supported_yet() -> None:
     assert caught.value.file == "router.yaml"
 
 
-def test_the_decision_rule_parses_and_is_not_supported_yet() -> None:
-    """The decision rule of the specification is understood."""
+def test_the_decision_rule_of_the_specification_is_carried_out() -> None:
+    """It parses as written, and what it leaves out is filled in."""
     p = parse((DATA / "block_rule.yaml").read_text())
     assert p.scoring is not None
     assert p.arms["B"].rule is not None
     assert (p.arms["B"].rule.family_floor, p.decision.strata) == (20, "pooled")
     assert p.endpoints[1].where == {"label": ("1",)}
     assert p.power.effect is None
-    with pytest.raises(ProtocolError, match="not supported by this version"):
-        check_supported(p)
+    check_supported(p)
+    first = p.arms["A"].rule
+    assert first is not None
+    assert (first.precision, first.normalise, first.select_on) == (0.95, "platt", "twins")
+    assert (first.recall, first.bound, first.min_flagged, first.family_floor) == (None,) * 4
 
 
 def test_three_arms_need_a_gate() -> None:
