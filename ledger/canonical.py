@@ -22,7 +22,7 @@ from typing import cast
 import msgspec
 from blake3 import blake3
 
-from .errors import IntegrityError, LedgerError
+from .errors import IntegrityError, LedgerError, NewerError
 from .events import EVENT_KINDS, Blob, Event
 
 __all__ = (
@@ -120,12 +120,22 @@ def decode_event(data: bytes) -> Event:
     """Returns the event whose canonical bytes these are.
 
     Raises:
-        IntegrityError: The bytes are not those of an event in canonical form, or of unknown kind.
+        IntegrityError: The bytes are not those of an event in canonical form.
+        NewerError: They are of a kind or version that this tool doesn't know.
     """
     try:
         event = _DECODER.decode(data)
         again = EVENT_ENCODER.encode(event)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        kind = unknown_kind(data)
+        if kind:
+            raise NewerError(
+                "the ledger was written by a newer version than this tool, which can't tell what"
+                " follows from it: nothing is read of its meaning, and nothing is written to it",
+                expected="kinds of this version",
+                found=kind,
+                todo="use a newer version of fairtrial; ledger replay checks the bytes as ever",
+            ) from error
         raise IntegrityError(
             "the bytes are not an event of this format", found=f"{error}: {data[:80]!r}"
         ) from error

@@ -21,6 +21,7 @@ from .state import Experiment
 __all__ = (
     "LEVELS",
     "NOTES",
+    "UNCHECKED",
     "Claim",
     "Finding",
     "Level",
@@ -36,6 +37,8 @@ Level: TypeAlias = Literal["bytes", "rules", "numbers", "files", "anchors"]
 LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
 # What has to be said and is no fault of the record.
 NOTES = ("links",)
+# What leaves a level unchecked and says nothing against it.
+UNCHECKED = ("unknown_kind",)
 _WRONG_NUMBERS = ("number_differs", "not_recomputable")
 
 

@@ -25,6 +25,7 @@ from .errors import (
     ConflictError,
     IntegrityError,
     LedgerError,
+    NewerError,
     PlanMissingError,
     RefusedError,
     StoreError,
@@ -99,6 +100,7 @@ class Log:
 
     Raises:
         IntegrityError: Bytes contradict their hashes, or the fold refuses an entry.
+        NewerError: An entry is of a kind or version that this tool doesn't know.
     """
 
     def __init__(
@@ -227,7 +229,7 @@ class Log:
             self._follower.learn(entry)
         try:
             self._advance(entry, decode_to_fold(entry.event))
-        except (IntegrityError, PlanMissingError):
+        except (IntegrityError, NewerError, PlanMissingError):
             raise
         except LedgerError as error:
             raise IntegrityError(
@@ -246,11 +248,7 @@ class Log:
         return self._leaf
 
     def append(self, request: Request, *, actor: str, ledger: str | None = None) -> Appended:
-        """Appends one event; see `append_many`.
-
-        Raises:
-            LedgerError: The event was refused, or the medium failed.
-        """
+        """Appends one event; raises what `append_many` would return in its place."""
         (outcome,) = self.append_many([request], actor=actor, ledger=ledger)
         if isinstance(outcome, LedgerError):
             raise outcome

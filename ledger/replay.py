@@ -26,6 +26,7 @@ from .events import Anchor, Look, Result
 from .findings import (
     LEVELS,
     NOTES,
+    UNCHECKED,
     Claim,
     Finding,
     NumbersCase,
@@ -148,7 +149,7 @@ def _report(walk: Walk, claims: Sequence[Claim]) -> ReplayReport:
     covered = 0 if word else max(outside(judged.covered), default=0)
     if not judged.findings and not covered and not other:
         walk.skipped["anchors"] = "nothing from outside this ledger was given"
-    bad = {finding.level for finding in walk.findings if finding.code not in NOTES}
+    bad = {finding.level for finding in walk.findings if finding.code not in (*NOTES, *UNCHECKED)}
     return ReplayReport(
         record=record_word(walk.findings, word),
         anchored="no" if not covered else "yes" if covered == size else "part",

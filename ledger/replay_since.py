@@ -20,7 +20,17 @@ from .claims import SELF_SIGNED, judge, outside
 from .entry import Entry, parse_entry
 from .errors import LedgerError
 from .events import Anchor
-from .findings import LEVELS, NOTES, Claim, Finding, Level, ReplayReport, Since, record_word
+from .findings import (
+    LEVELS,
+    NOTES,
+    UNCHECKED,
+    Claim,
+    Finding,
+    Level,
+    ReplayReport,
+    Since,
+    record_word,
+)
 from .merkle import CompactRange, leaf_hash
 from .port import LogStore
 
@@ -175,7 +185,7 @@ def _report(growth: _Growth, since: Since, claims: Sequence[Claim]) -> ReplayRep
     is_whole = record in ("intact", "torn", "newer")
     covered = max(outside(judged.covered), default=0) if is_whole else 0
     skipped = dict(_skipped(growth, since))
-    bad = {finding.level for finding in findings if finding.code not in NOTES}
+    bad = {finding.level for finding in findings if finding.code not in (*NOTES, *UNCHECKED)}
     return ReplayReport(
         record=record,
         anchored="no" if not covered else "yes" if covered == size else "part",

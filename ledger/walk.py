@@ -149,6 +149,7 @@ def _decoded(walk: Walk, seq: int, entry: Entry) -> Event | None:
         kind, where = unknown_kind(entry.event), f"entry {seq}"
         if kind:
             walk.find("rules", "unknown_kind", seq, where, "a kind of this version", kind)
+            walk.skipped.setdefault("rules", f"from {where} on, which is newer than this tool")
         else:
             walk.find("bytes", "noncanonical", seq, where, error.expected, f"{error.found}")
         walk.rules_stopped = True
