@@ -7,17 +7,29 @@ Rules:
     - One observation is the mean difference of one cluster; each cluster counts once.
     - Bounds come from the question. Limits are running intersections over all clusters so far.
     - There is no standard error and no p: the limits are all there is.
+    - `beta` is for yes or no on single units. The difference is discordance times (2 share - 1),
+      with the treatment's share of discordant pairs: the share's sequence takes nine tenths of
+      alpha, the discordance's the rest. So "above 0" is McNemar's e-process at 0.9 alpha.
+    - `asymptotic` holds its level only in the limit: from 100 clusters on, and nothing before.
 
 Source:
-    Waudby-Smith and Ramdas (2024): hedged betting and empirical Bernstein.
+    Waudby-Smith and Ramdas (2024): hedged betting and empirical Bernstein; Waudby-Smith et al.
+    (2021): asymptotic; Robbins (1970): mixtures for shares. The product for `beta` is ours.
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
-from .confidence_sequences import betting_hedged, empirical_bernstein_predmix
+import numpy as np
+
+from .confidence_sequences import (
+    asymptotic_sequence,
+    beta_sequence,
+    betting_hedged,
+    empirical_bernstein_predmix,
+)
 from .deciding import Deciding
 from .grouping import FloatArray, IntArray, exact_sum, group
 from .paired import count_pairs
@@ -25,7 +37,9 @@ from .values import Interval, Undetermined
 
 __all__ = ("SequenceMethod", "deciding_sequence")
 
-SequenceMethod = Literal["betting", "empirical_bernstein"]
+SequenceMethod = Literal["betting", "empirical_bernstein", "beta", "asymptotic"]
+
+_OF_SHARE: Final = 0.9
 
 
 def deciding_sequence(
@@ -35,6 +49,7 @@ def deciding_sequence(
     method: SequenceMethod,
     bounds: tuple[float, float],
     alpha: float,
+    first: int = 1,
 ) -> Deciding | Undetermined:
     """Computes the limits of the mean of cluster means after all clusters so far.
 
@@ -44,6 +59,7 @@ def deciding_sequence(
         method: which sequence.
         bounds: smallest and largest value of an outcome; a difference lies in twice their range.
         alpha: two-sided error over all looks.
+        first: clusters before the first look; with `asymptotic` at least 100.
     """
     low, high = bounds
     if not low < high:
@@ -52,15 +68,21 @@ def deciding_sequence(
         return Undetermined("no complete pair")
     groups = group(differences, clusters)
     means, width = groups.sums / groups.sizes, 2.0 * (high - low)
-    scaled = (means + (high - low)) / width
-    sequence = betting_hedged if method == "betting" else empirical_bernstein_predmix
-    limits = sequence(scaled, alpha=alpha)
-    interval = Interval(
-        lower=width * float(limits.lower[-1]) - (high - low),
-        upper=width * float(limits.upper[-1]) - (high - low),
-        level=1.0 - alpha,
-        method=method,
-    )
+    if method == "beta" and not _is_single_yes_or_no(differences, means):
+        return Undetermined("discordant pairs are of yes or no, one unit a cluster")
+    if method == "beta":
+        lower, upper = _by_discordance(means, alpha)
+    elif method == "asymptotic":
+        sequence = asymptotic_sequence(
+            means, first=first, low=low - high, high=high - low, alpha=alpha
+        )
+        lower, upper = float(sequence.lower[-1]), float(sequence.upper[-1])
+    else:
+        bounded = betting_hedged if method == "betting" else empirical_bernstein_predmix
+        limits = bounded((means + (high - low)) / width, alpha=alpha)
+        lower = width * float(limits.lower[-1]) - (high - low)
+        upper = width * float(limits.upper[-1]) - (high - low)
+    interval = Interval(lower=lower, upper=upper, level=1.0 - alpha, method=method)
     counts = count_pairs(differences, clusters)
     return Deciding(
         estimate=exact_sum(means) / means.size,
@@ -79,4 +101,22 @@ def deciding_sequence(
         discordant_clusters=counts.discordant_clusters,
         only_control=counts.only_control,
         only_treatment=counts.only_treatment,
+    )
+
+
+def _is_single_yes_or_no(differences: FloatArray, means: FloatArray) -> bool:
+    return len(differences) == means.size and bool(np.all(np.isin(means, (-1.0, 0.0, 1.0))))
+
+
+def _by_discordance(differences: FloatArray, alpha: float) -> tuple[float, float]:
+    """Returns the limits of discordance times (2 share - 1) after all pairs."""
+    differing = np.cumsum(differences != 0.0)
+    share = beta_sequence(np.cumsum(differences > 0.0), differing, alpha=_OF_SHARE * alpha)
+    pairs = np.arange(1, differing.size + 1)
+    discordance = beta_sequence(differing, pairs, alpha=(1.0 - _OF_SHARE) * alpha)
+    least, most = float(discordance.lower[-1]), float(discordance.upper[-1])
+    lower, upper = 2.0 * float(share.lower[-1]) - 1.0, 2.0 * float(share.upper[-1]) - 1.0
+    return (
+        lower * (least if lower > 0.0 else most),
+        upper * (most if upper > 0.0 else least),
     )

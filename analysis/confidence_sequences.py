@@ -1,8 +1,8 @@
 """Intervals and p-values that stay valid however often one looks.
 
 Job: confidence sequences for a bounded mean (Hoeffding, empirical Bernstein, hedged betting), an
-asymptotic one, a mixture boundary, and a beta e-process for discordant pairs. Leaves planned looks
-to `sequential`.
+asymptotic one, one of a share, a mixture boundary, and a beta e-process for discordant pairs.
+Leaves planned looks to `sequential`.
 
 Rules:
     - The unit of a sequence is the cluster, in run order; a sequence depends on that order.
@@ -12,19 +12,20 @@ Rules:
 
 Source:
     Waudby-Smith and Ramdas (2024); Howard et al. (2021); Waudby-Smith et al. (2021) for the
-    asymptotic form.
+    asymptotic form; Robbins (1970) for the mixture of a share.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from .distributions import normal_log_cdf
+from .distributions import log_beta_array, normal_log_cdf
 from .grouping import FloatArray
 from .values import Interval
 
@@ -33,6 +34,8 @@ __all__ = (
     "Limits",
     "asymptotic",
     "asymptotic_rho",
+    "asymptotic_sequence",
+    "beta_sequence",
     "betting_hedged",
     "bounded_mean",
     "empirical_bernstein_predmix",
@@ -43,6 +46,8 @@ __all__ = (
 
 _GRID: Final = 4000
 _BISECTIONS: Final = 200
+_SHARE_BISECTIONS: Final = 60
+_ASYMPTOTIC_MIN: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,6 +176,64 @@ def asymptotic_rho(n_opt: float, *, alpha: float = 0.05) -> float:
     return math.sqrt((log + math.log(1.0 + log)) / n_opt)
 
 
+def asymptotic_sequence(
+    values: FloatArray, *, first: int, low: float, high: float, alpha: float = 0.05
+) -> Limits:
+    """Computes the asymptotic sequence of a mean, from a registered number of observations on.
+
+    The sequence is tuned to be narrowest at `first`; before it, and where nothing has varied yet,
+    the limits are the ends of the range.
+
+    Args:
+        values: in [low, high], in run order, shape (n,).
+        first: observations before the first look, at least 100.
+        low: smallest possible value.
+        high: largest possible value.
+        alpha: two-sided error over all times from `first` on, asymptotically.
+    """
+    if first < _ASYMPTOTIC_MIN:
+        raise ValueError(f"first: expected at least {_ASYMPTOTIC_MIN}, found {first}")
+    x = low + (high - low) * _check_sequence((np.asarray(values) - low) / (high - low), alpha)
+    rho = asymptotic_rho(first, alpha=alpha)
+    t = np.arange(1, x.size + 1)
+    # About a value of the data itself, so that squares don't lose what varies.
+    shifted = x - x[0]
+    means = np.cumsum(shifted) / t
+    spread = np.sqrt(np.maximum(np.cumsum(shifted * shifted) / t - means * means, 0.0))
+    lower, upper = np.full(x.size, low), np.full(x.size, high)
+    for k in range(first - 1, x.size):
+        if spread[k] > 0.0:
+            found = asymptotic(float(means[k]), float(spread[k]), k + 1, rho=rho, alpha=alpha)
+            lower[k], upper[k] = max(low, x[0] + found.lower), min(high, x[0] + found.upper)
+    return _running(lower, upper, low, high)
+
+
+def beta_sequence(counts: FloatArray, trials: FloatArray, *, alpha: float = 0.05) -> Limits:
+    """Computes the beta-binomial mixture sequence of a share, with Jeffreys' mixture.
+
+    A share p is rejected once B(1/2 + s, 1/2 + n - s) / B(1/2, 1/2) p^-s (1 - p)^(s - n) reaches
+    1/alpha: at p = 1/2 that is `mcnemar_eprocess`.
+
+    Args:
+        counts: successes so far, s, after each observation, shape (m,).
+        trials: trials so far, n, likewise; may stay 0 for a while.
+        alpha: two-sided error over all times.
+    """
+    s, n = np.asarray(counts, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    if not (np.all(s >= 0.0) and np.all(s <= n) and 0.0 < alpha < 1.0):
+        raise ValueError("counts, trials, alpha: expected 0 <= counts <= trials and (0, 1)")
+    mixed = log_beta_array(0.5 + s, 0.5 + n - s) - math.log(math.pi) + math.log(alpha)
+
+    def is_kept(p: FloatArray) -> npt.NDArray[np.bool_]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            yes = np.where(s > 0.0, s * np.log(p), 0.0)
+            no = np.where(n > s, (n - s) * np.log1p(-p), 0.0)
+        return np.asarray(mixed - yes - no < 0.0)
+
+    middle = np.where(n > 0.0, s / np.maximum(n, 1.0), 0.5)
+    return _running(_last_kept(is_kept, middle, 0.0), _last_kept(is_kept, middle, 1.0))
+
+
 def normal_mixture_bound(v: float, *, alpha: float, v_opt: float) -> float:
     """Returns the one-sided normal-mixture boundary at intrinsic time v >= 0.
 
@@ -231,9 +294,21 @@ def _bets(x: FloatArray, alpha: float) -> FloatArray:
     return np.asarray(np.sqrt(scale), dtype=np.float64)
 
 
-def _running(lower: FloatArray, upper: FloatArray) -> Limits:
-    low = np.maximum.accumulate(np.maximum(lower, 0.0))
-    high = np.minimum.accumulate(np.minimum(upper, 1.0))
+def _last_kept(
+    is_kept: Callable[[FloatArray], npt.NDArray[np.bool_]], middle: FloatArray, end: float
+) -> FloatArray:
+    """Returns a value at or beyond the last kept one between `middle`, which is kept, and `end`."""
+    inside, outside = middle.copy(), np.full(middle.size, end)
+    for _ in range(_SHARE_BISECTIONS):
+        between = 0.5 * (inside + outside)
+        kept = is_kept(between)
+        inside, outside = np.where(kept, between, inside), np.where(kept, outside, between)
+    return outside
+
+
+def _running(lower: FloatArray, upper: FloatArray, least: float = 0.0, most: float = 1.0) -> Limits:
+    low = np.maximum.accumulate(np.maximum(lower, least))
+    high = np.minimum.accumulate(np.minimum(upper, most))
     crossed = np.flatnonzero(low > high)
     if crossed.size:
         last = max(int(crossed[0]) - 1, 0)

@@ -25,6 +25,7 @@ __all__ = (
     "binomial_cdf",
     "chi2_quantile",
     "chi2_sf",
+    "log_beta_array",
     "noncentral_t_cdf",
     "normal_cdf",
     "normal_density_array",
@@ -71,6 +72,11 @@ def normal_sf(x: float) -> float:
     """Returns P(Z > x)."""
     _check_number("x", x)
     return float(_special().ndtr(-x))
+
+
+def log_beta_array(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Returns ln B(a, b) elementwise for a, b > 0, any shape."""
+    return np.asarray(_special().betaln(a, b), dtype=np.float64)
 
 
 def normal_log_cdf(x: float) -> float:

@@ -193,13 +193,14 @@ def _decide(
         )
     if _by_sequence(protocol, endpoint):
         method = protocol.looks.method
-        assert method in ("betting", "empirical_bernstein"), "check_supported refuses others"
+        assert method is not None, "looks at any time have a method"
         return deciding_sequence(
             completion.differences,
             pairs.clusters,
             method=method,
             bounds=endpoint.bounds or (0.0, 1.0),
             alpha=nominal_p,
+            first=protocol.looks.min_clusters or 1,
         )
     return deciding_interval(
         completion.differences,

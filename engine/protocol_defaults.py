@@ -100,7 +100,9 @@ def _analysis(p: Protocol, reading: Reading) -> Protocol:
 def _looks(p: Protocol, _: Reading) -> Protocol:
     looks = p.looks
     if looks.kind == "anytime":
-        least = 10 if looks.min_clusters is None else looks.min_clusters
+        least = looks.min_clusters
+        if least is None:
+            least = 100 if looks.method == "asymptotic" else 10
         looks = replace(looks, at=(), spending=None, min_clusters=least)
     elif looks.boundary is not None:
         looks = replace(looks, spending=None)

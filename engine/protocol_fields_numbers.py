@@ -191,7 +191,7 @@ LOOKS = Record(
             )
         ),
         "on_crossing": optional(Choice(words=("stop", "continue"))),
-        "method": optional(Choice(words=("betting", "empirical_bernstein", "beta"))),
+        "method": optional(Choice(words=("betting", "empirical_bernstein", "beta", "asymptotic"))),
         "min_clusters": optional(COUNT),
     }
 )

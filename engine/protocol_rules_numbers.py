@@ -156,10 +156,16 @@ def _check_anytime(p: Protocol, reading: Reading) -> None:
             what = f"{name} belongs to planned looks"
             reading.refuse(f"looks.{name}", what, todo="leave it out", needs=["looks.kind"])
     if looks.method is None:
-        reading.missing("looks.method", "betting, empirical_bernstein or beta", "looks.kind")
+        reading.missing(
+            "looks.method", "betting, empirical_bernstein, beta or asymptotic", "looks.kind"
+        )
     if looks.method == "beta" and p.units.cluster is not None:
         what = "beta needs units that are their own clusters"
         reading.refuse("looks.method", what, expected="`units.cluster: none`", needs=["units"])
+    if looks.method == "asymptotic" and looks.min_clusters is not None and looks.min_clusters < 100:
+        what, found = "an asymptotic sequence begins too early", str(looks.min_clusters)
+        needs = ["looks.method"]
+        reading.refuse("looks.min_clusters", what, expected="100 or more", found=found, needs=needs)
     for endpoint in p.endpoints:
         if endpoint.role != "secondary" and endpoint.type not in ("binary", "bounded"):
             what = f"endpoint {endpoint.name} has no bounds, which looks at any time need"

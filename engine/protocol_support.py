@@ -113,15 +113,18 @@ def _looks(p: Protocol) -> Iterator[_Unsupported]:
 
 
 def _anytime(p: Protocol) -> Iterator[_Unsupported]:
-    if p.looks.method not in ("betting", "empirical_bernstein"):
-        yield "looks.method", str(p.looks.method), "betting or empirical_bernstein"
-    if p.analysis.estimand != "cluster_weighted":
-        yield "analysis.estimand", p.analysis.estimand, "cluster_weighted with looks at any time"
+    # By unit, a mean over clusters is a ratio of two sums, and no sequence here is of a ratio.
+    if p.analysis.estimand != "cluster_weighted" and p.units.cluster is not None:
+        expected = "cluster_weighted with looks at any time, or `units.cluster: none`"
+        yield "analysis.estimand", p.analysis.estimand, expected
+    # Costs have no bounds, which every sequence here needs.
     if p.decision.saving is not None:
         yield "decision.saving", p.decision.saving.endpoint, "no saving with looks at any time"
+    types = ("binary",) if p.looks.method == "beta" else ("binary", "bounded")
     for endpoint in p.endpoints:
-        if endpoint.role != "secondary" and endpoint.type not in ("binary", "bounded"):
-            yield f"endpoints.{endpoint.name}.type", endpoint.type, "binary or bounded"
+        if endpoint.role != "secondary" and endpoint.type not in types:
+            expected = f"{' or '.join(types)} with method {p.looks.method}"
+            yield f"endpoints.{endpoint.name}.type", endpoint.type, expected
 
 
 def _margins(p: Protocol) -> Iterator[_Unsupported]:

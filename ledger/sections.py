@@ -253,7 +253,7 @@ class Looks(Section, frozen=True, kw_only=True):
     boundary: tuple[float, ...] | None = None
     futility: Futility | None = None
     on_crossing: Literal["stop", "continue"] = "stop"
-    method: Literal["betting", "empirical_bernstein", "beta"] | None = None
+    method: Literal["betting", "empirical_bernstein", "beta", "asymptotic"] | None = None
     min_clusters: int | None = None
 
 

@@ -47,6 +47,8 @@ _METHODS = {
     "tango": "Tango",
     "betting": "hedged betting, at any time",
     "empirical_bernstein": "empirical Bernstein, at any time",
+    "beta": "beta mixture, at any time",
+    "asymptotic": "asymptotic sequence, at any time",
     "obuchowski_t": "Obuchowski t",
     "jackknife_t": "jackknife t",
     "tango_cluster_adjusted": "cluster-adjusted Tango",

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from fairtrial.analysis import confidence_sequences as cs
+from fairtrial.analysis.anytime import SequenceMethod, deciding_sequence
+from fairtrial.analysis.deciding import Deciding
 from fairtrial.analysis.grouping import FloatArray
 
 Sequence = Callable[[FloatArray], cs.Limits]
@@ -125,3 +127,62 @@ def test_bad_arguments_are_value_errors(call: object) -> None:
     assert callable(call)
     with pytest.raises(ValueError, match="expected"):
         call()
+
+
+def test_share_is_rejected_where_its_mixture_says_so() -> None:
+    """A share's limits are where its e-value is 1/alpha; at one half that is McNemar's."""
+    flips = np.random.default_rng(2).random(60) < 0.7
+    counts, trials = np.cumsum(flips).astype(float), np.arange(1.0, 61.0)
+    found = cs.beta_sequence(counts, trials, alpha=0.05)
+    for k in range(60):
+        s, n = counts[k], trials[k]
+        mixed = math.lgamma(s + 0.5) + math.lgamma(n - s + 0.5) - math.lgamma(n + 1.0)
+        grid = np.linspace(1e-4, 1.0 - 1e-4, 4_001)
+        log_e = mixed - math.log(math.pi) - s * np.log(grid) - (n - s) * np.log1p(-grid)
+        kept = grid[log_e < math.log(20.0)]
+        now = cs.beta_sequence(counts[k : k + 1], trials[k : k + 1], alpha=0.05)
+        assert now.lower[0] == pytest.approx(kept[0], abs=6e-4)
+        assert now.upper[0] == pytest.approx(kept[-1], abs=6e-4)
+        rejected = cs.mcnemar_eprocess(int(n - s), int(s)).log_e >= math.log(20.0)
+        assert rejected == (now.lower[0] >= 0.5 or now.upper[0] <= 0.5)
+        assert found.lower[k] >= now.lower[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["beta", "asymptotic", "empirical_bernstein"])
+@pytest.mark.parametrize("effect", [0.0, 0.1])
+def test_continuous_monitoring_keeps_the_level(method: SequenceMethod, effect: float) -> None:
+    """With a look after each of 300 units at most 5 % of runs ever leave out the truth."""
+    missed, rng = 0, np.random.default_rng([5, round(100 * effect)])
+    for _ in range(200):
+        draws = rng.random(300)
+        wins = draws < 0.15 + effect / 2.0
+        losses = draws > 1.0 - 0.15 + effect / 2.0
+        found = deciding_sequence(
+            wins.astype(float) - losses.astype(float),
+            np.arange(300),
+            method=method,
+            bounds=(0.0, 1.0),
+            alpha=0.05,
+            first=100,
+        )
+        assert isinstance(found, Deciding)
+        # Limits are running intersections: the last ones have left out what any look left out.
+        missed += not found.lower <= effect <= found.upper
+    assert missed <= 17  # 10 expected at most; 17 has a chance of one in fifty
+
+
+def test_swapped_arms_mirror_every_sequence() -> None:
+    """Limits of the negated differences are the negated limits."""
+    gaps = np.random.default_rng(9).integers(-1, 2, 150).astype(np.float64)
+    methods: tuple[SequenceMethod, ...] = ("beta", "asymptotic", "betting", "empirical_bernstein")
+    for method in methods:
+        one, other = (
+            deciding_sequence(
+                values, np.arange(150), method=method, bounds=(0.0, 1.0), alpha=0.05, first=100
+            )
+            for values in (gaps, -gaps)
+        )
+        assert isinstance(one, Deciding)
+        assert isinstance(other, Deciding)
+        assert (one.lower, one.upper) == pytest.approx((-other.upper, -other.lower), abs=1e-9)

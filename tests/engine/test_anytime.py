@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fairtrial.analysis.confidence_sequences import betting_hedged
+from fairtrial.analysis.confidence_sequences import betting_hedged, mcnemar_eprocess
 from fairtrial.engine.assuming import Assumed
 from fairtrial.engine.conclude import conclude
 from fairtrial.engine.simulating import simulate
@@ -93,16 +94,111 @@ def test_thirty_looks_keep_their_error(bridge: Any) -> None:
     assert found.cases[0].intended <= 0.07
 
 
+BETA = "{kind: anytime, method: beta}"
+SINGLE = "{file: units.csv, id: unit, cluster: none}"
+COST = "{name: usd, role: secondary, type: cost, value: usd, better: lower}"
+PASSED = "{name: passed, role: primary, type: binary, value: passed, better: higher}"
+BOUNDED = PASSED.replace("binary", "bounded, bounds: [0, 1]")
+EXCLUDE = (
+    "{rules: {failed: exclude_pair, timeout: exclude_pair, limit: exclude_pair, error: "
+    "exclude_pair, ungraded: exclude_pair, replay_miss: exclude_pair, invalidated: exclude_pair}, "
+    "limit: 0.1}"
+)
+
+
 @pytest.mark.parametrize(
-    ("section", "text"),
+    ("sections", "why"),
     [
-        ("looks", "{kind: anytime, method: beta}"),
-        ("analysis", "{estimand: unit_weighted}"),
+        ({"analysis": "{estimand: unit_weighted}"}, "cluster_weighted with looks at any time"),
+        ({"looks": BETA, "units": SINGLE, "endpoints": f"[{BOUNDED}]"}, "binary with method beta"),
+        (
+            {
+                "endpoints": f"[{PASSED}, {COST}]",
+                "decision": "{rule: superiority, saving: {endpoint: usd, at_least: 0.1}}",
+                "missing": EXCLUDE,
+            },
+            "no saving with looks at any time",
+        ),
     ],
 )
-def test_what_a_sequence_cannot_do_is_refused(bridge: Any, section: str, text: str) -> None:
-    """Another estimand, and the method that has no limits, wait for a later version."""
-    units = "{file: units.csv, id: unit, cluster: none}" if "beta" in text else ""
-    more = {"units": units} if units else {}
-    with pytest.raises(ProtocolError, match="not supported by this version"):
-        bridge.protocol(**{**SECTIONS, section: text, **more})
+def test_what_a_sequence_cannot_do_is_refused(
+    bridge: Any, sections: dict[str, str], why: str
+) -> None:
+    """A ratio over clusters, discordance of what isn't yes or no, and a saving: with the reason."""
+    with pytest.raises(ProtocolError, match=why):
+        bridge.protocol(**{**SECTIONS, **sections})
+
+
+@pytest.mark.parametrize(
+    ("sections", "why"),
+    [
+        ({"looks": BETA}, "beta needs units that are their own clusters"),
+        (
+            {"looks": "{kind: anytime, method: asymptotic, min_clusters: 50}"},
+            "an asymptotic sequence begins too early",
+        ),
+        (
+            {"endpoints": f"[{COST.replace('secondary', 'primary')}]", "missing": EXCLUDE},
+            "has no bounds, which looks at any time need",
+        ),
+    ],
+)
+def test_what_no_sequence_can_do_breaks_a_rule(
+    bridge: Any, sections: dict[str, str], why: str
+) -> None:
+    """Clusters with beta, few clusters with asymptotic limits, endpoints without bounds."""
+    with pytest.raises(ProtocolError, match=why):
+        bridge.protocol(**{**SECTIONS, **sections})
+
+
+def single(bridge: Any, rates: dict[str, float], units: int, **sections: str) -> Any:
+    """Returns a trial whose units are their own clusters."""
+
+    def answers(unit: str, arm: str, replicate: int) -> Any:
+        return bridge.outcome(int(random.Random(f"{unit}/{arm}").random() < rates[arm]))
+
+    base = {"units": SINGLE, "looks": BETA, "analysis": "{estimand: unit_weighted}"}
+    return bridge.trial(bridge.units(units, 1), answers, **{**base, **sections})
+
+
+def test_beta_stops_where_its_e_process_reaches_its_share_of_alpha(bridge: Any) -> None:
+    """The run ends at the first unit whose discordant pairs have an e-value of 1 / (0.9 alpha)."""
+    run = single(bridge, {"A": 0.3, "B": 0.7}, 120).run()
+    result = conclude(run.context)
+    assert ("adopt", "boundary") == (result.verdict, result.stopped_by)
+    column = run.context.outcomes.scores["passed"].values
+    at = {(slot.unit, slot.arm): slot.position - 1 for slot in run.plan.slots()}
+    number = b = c = 0
+    for number, unit in enumerate(run.plan.units, start=1):
+        gap = column[at[unit, "B"]] - column[at[unit, "A"]]
+        b, c = b + (gap < 0.0), c + (gap > 0.0)
+        if number >= 10 and mcnemar_eprocess(b, c).log_e >= math.log(1.0 / 0.045):
+            break
+    assert number == run.context.taken[-1].clusters
+
+
+def test_asymptotic_looks_begin_at_a_hundred(bridge: Any) -> None:
+    """Without a number of clusters the first look is the hundredth; limits narrow from there."""
+    looks = "{kind: anytime, method: asymptotic}"
+    run = single(bridge, {"A": 0.4, "B": 0.45}, 160, looks=looks)
+    assert 100 == run.context.looks[0].clusters
+    for number in range(1, 6):
+        run = run.take(number)
+    found = [look.comparisons[0].endpoints[0] for look in run.context.taken]
+    widths = [each.upper - each.lower for each in found]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] < 0.5
+
+
+def test_harm_is_watched_at_any_time(bridge: Any) -> None:
+    """A harm endpoint has its own sequence at its own alpha, and stops the run with `reject`."""
+    harm = PASSED.replace("name: passed, role: primary", "name: unsafe, role: harm")
+    harm = harm.replace("better: higher", "better: lower")
+    watched = trial(
+        bridge,
+        {"A": 0.05, "B": 0.95},
+        endpoints=f"[{PASSED}, {harm}]",
+        decision="{rule: superiority, harm: {alpha: 0.05, margin: 0.0}}",
+    )
+    result = conclude(watched.run().context)
+    assert ("reject", "harm") == (result.verdict, result.reason_code)

@@ -214,8 +214,8 @@ def test_looks_at_any_time_parse() -> None:
     text = text.replace("cluster: cluster", "cluster: none")
     looks = parse(text).looks
     assert (looks.at, looks.spending, looks.method, looks.min_clusters) == ((), None, "beta", 10)
-    with pytest.raises(ProtocolError, match=r"looks\.method"):
-        check_supported(parse(text))
+    check_supported(parse(text))
+    assert 100 == parse(text.replace("beta", "asymptotic")).looks.min_clusters
 
 
 def test_defaults_of_a_short_file() -> None:
