@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .distributions import log_beta_array, normal_log_cdf
-from .grouping import FloatArray
+from .grouping import FloatArray, IntArray
 from .values import Interval
 
 __all__ = (
@@ -208,7 +208,9 @@ def asymptotic_sequence(
     return _running(lower, upper, low, high)
 
 
-def beta_sequence(counts: FloatArray, trials: FloatArray, *, alpha: float = 0.05) -> Limits:
+def beta_sequence(
+    counts: FloatArray | IntArray, trials: FloatArray | IntArray, *, alpha: float = 0.05
+) -> Limits:
     """Computes the beta-binomial mixture sequence of a share, with Jeffreys' mixture.
 
     A share p is rejected once B(1/2 + s, 1/2 + n - s) / B(1/2, 1/2) p^-s (1 - p)^(s - n) reaches
