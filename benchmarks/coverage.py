@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fairtrial.analysis.assigned import deciding_assigned
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.labelled import deciding_auc, deciding_precision
 from fairtrial.analysis.simulation import PairModel, SimulatedPairs, simulate_pairs
@@ -84,6 +85,33 @@ def labelled(kind: str) -> Cell:
     return cell
 
 
+def assigned(model: PairModel, *, by_cluster: bool, weighted: bool = False) -> Cell:
+    """Returns a cell for units that are in one arm each, half of them in either."""
+
+    def cell(rng: np.random.Generator, clusters: int, run: int) -> tuple[Found, float]:
+        pairs, codes = drawn(rng, clusters, run, model)
+        if by_cluster:
+            treated = (rng.permutation(clusters) < clusters // 2)[codes]
+        else:
+            places = np.arange(len(codes)) - np.searchsorted(codes, codes)
+            treated = (places + rng.integers(0, 2, clusters)[codes]) % 2 == 0
+        found = deciding_assigned(
+            np.where(treated, pairs.treatment, pairs.control),
+            treated,
+            codes,
+            estimand="cluster_weighted" if weighted else "unit_weighted",
+            nominal_p=0.05,
+        )
+        return found, model.effect
+
+    return cell
+
+
+def half(effect: float, rate: float, icc: float) -> PairModel:
+    """Returns yes or no of units in one arm each, at a rate between both arms."""
+    return PairModel(effect=effect, sd=0.0, icc=icc, base=rate, assigned=True, is_yes_or_no=True)
+
+
 COMMON = PairModel(effect=0.08, sd=0.0, discordance=0.2, icc=0.05)
 RARE = PairModel(effect=0.03, sd=0.0, discordance=0.05, icc=0.05)
 CORRELATED = PairModel(effect=0.0, sd=0.0, discordance=0.2, icc=0.2)
@@ -99,6 +127,21 @@ CELLS: dict[str, Cell] = {
     "CR2-t, normal, sd 0.35, +0.1": mean("mean", NORMAL),
     "Obuchowski t, AUC, 0": labelled("auc"),
     "jackknife t, precision, 0": labelled("precision"),
+    "CR2-t, assigned within cluster, rate 0.5, icc 0.1, +0.08": assigned(
+        half(0.08, 0.5, 0.1), by_cluster=False
+    ),
+    "CR2-t, assigned within cluster, rate 0.05, icc 0.1, 0": assigned(
+        half(0.0, 0.05, 0.1), by_cluster=False
+    ),
+    "CR2-t, assigned by cluster, rate 0.5, icc 0.1, +0.08": assigned(
+        half(0.08, 0.5, 0.1), by_cluster=True
+    ),
+    "CR2-t, assigned by cluster, rate 0.05, icc 0.1, 0": assigned(
+        half(0.0, 0.05, 0.1), by_cluster=True
+    ),
+    "t on cluster means, assigned by cluster, rate 0.5, icc 0.1, 0": assigned(
+        half(0.0, 0.5, 0.1), by_cluster=True, weighted=True
+    ),
 }
 
 

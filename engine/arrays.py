@@ -47,6 +47,7 @@ from .protocol_defaults import ALL_REPLICATES
 from .slot_values import extremes, reduced, slot_values
 from .truth import LABELLED, labels_of, twin_pairs
 from .units import Units, population
+from .winning import win_pairs
 
 __all__ = (
     "cluster_sizes_in_order",
@@ -198,6 +199,8 @@ def pair_up(
         treated=treatment.own[kept] if assigned else None,
         planned_treated=treatment.own if assigned else None,
     )
+    if endpoint.type == "win_rate":
+        return win_pairs(pairs, endpoint)
     return twin_pairs(frame, pairs) if endpoint.type == "within_twin_auc" else pairs
 
 

@@ -34,7 +34,7 @@ from .simulated_outcomes import gate_of
 
 __all__ = ("SIMULATED_TYPES", "Assumed", "assumed_by", "model_of", "pilot_assumption")
 
-SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost")
+SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost", "win_rate")
 
 
 class Assumed(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,9 +117,10 @@ def pilot_assumption(protocol: Protocol, pilot: AnalysisContext) -> Assumed:
     found = icc_anova(differences, scaled.clusters)
     control = scaled.completions[0].control
     is_binary = endpoint.type == "binary"
+    by_share = is_binary or endpoint.type == "win_rate"
     return Assumed(
-        discordance=float((differences != 0.0).sum()) / n if is_binary else None,
-        sd=None if is_binary else spread,
+        discordance=float((differences != 0.0).sum()) / n if by_share else None,
+        sd=None if by_share else spread,
         icc=0.0 if isinstance(found, Undetermined) else min(max(found.icc, 0.0), 0.99),
         missing=1.0 - n / pairs.planned,
         base=_base(control.tolist(), differences.tolist(), is_binary=is_binary),
@@ -171,17 +172,14 @@ def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: f
         )
     if is_assigned(protocol):
         return _model_of_arms(endpoint, assumed, effect)
+    if endpoint.type == "win_rate":
+        return _model_of_wins(endpoint, assumed, effect)
     discordance = assumed.discordance if endpoint.type == "binary" else None
     if endpoint.type == "binary" and discordance is None:
         # Of a difference of -1, 0 or 1 the spread and the mean give the share that differs.
         discordance = min(1.0, (assumed.sd or 0.0) ** 2 + effect**2)
-    if discordance is not None and discordance < abs(effect):
-        raise RefusedError(
-            "the true difference is larger than the share of pairs that differ",
-            where="power.assume.discordance",
-            expected=f"at least {abs(effect):g}",
-            found=f"{discordance:g}",
-        )
+    if discordance is not None:
+        _check_discordance(discordance, abs(effect))
     sd = assumed.sd
     if sd is None:
         sd = math.sqrt(max((assumed.discordance or 0.0) - effect**2, 0.0))
@@ -194,6 +192,31 @@ def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: f
         base=_middle(endpoint, assumed, effect, sd),
         bounds=endpoint.bounds,
         is_log=endpoint.scale == "log",
+    )
+
+
+def _check_discordance(discordance: float, least: float) -> None:
+    if discordance < least:
+        raise RefusedError(
+            "the true difference is larger than the share of pairs that differ",
+            where="power.assume.discordance",
+            expected=f"at least {least:g}",
+            found=f"{discordance:g}",
+        )
+
+
+def _model_of_wins(endpoint: Endpoint, assumed: Assumed, effect: float) -> PairModel:
+    """Returns the model of a win rate: values 0 and 1, of which the better one wins."""
+    discordance = assumed.discordance
+    if discordance is None:
+        discordance = min(1.0, 4.0 * ((assumed.sd or 0.0) ** 2 + effect**2))
+    _check_discordance(discordance, 2.0 * abs(effect))
+    return PairModel(
+        effect=2.0 * effect if endpoint.better == "higher" else -2.0 * effect,
+        sd=0.0,
+        discordance=discordance,
+        icc=min(assumed.icc, 0.999),
+        missing=assumed.missing,
     )
 
 

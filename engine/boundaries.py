@@ -226,7 +226,8 @@ def guards_of(protocol: Protocol) -> Guards:
 
 def discordance_counts(endpoint: Endpoint) -> bool:
     """Returns whether an endpoint of pairs needs clusters in which the arms differ."""
-    return endpoint.type in ("binary", "bounded", "agreement", "pass_at_k", "pass_hat_k")
+    kinds = ("binary", "bounded", "agreement", "pass_at_k", "pass_hat_k", "win_rate")
+    return endpoint.type in kinds
 
 
 def margin_on(endpoint: Endpoint, margin: float) -> float:

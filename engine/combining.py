@@ -22,6 +22,7 @@ from fairtrial.ledger.protocol import Protocol
 from .boundaries import Test, margin_on
 from .power_values import decision_rules
 from .readings import NOT_SHOWN, Reading
+from .slot_values import direction
 
 __all__ = ("Claim", "combined", "crossing_verdict", "is_decided", "read_together")
 
@@ -82,7 +83,7 @@ def crossing_verdict(protocol: Protocol, test: Test, found: LookEndpoint) -> Ver
         margin_on(test.endpoint, protocol.decision.margin or 0.0),
         found.lower,
         found.upper,
-        test.endpoint.better,
+        direction(test.endpoint),
         worse_inside_margin=protocol.decision.worse_inside_margin,
         sides=protocol.analysis.sides,
     )

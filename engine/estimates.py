@@ -9,6 +9,7 @@ Rules (PROTOCOL-V1, sections 6 and 7.3):
   on one side of the null.
 - Without a nominal p that a test could reach there are no limits.
 - A number that can't be computed is None, and `undetermined` says why.
+- Of a win rate the difference is its distance from one half, and each arm shows its own rate.
 - On the log scale differences are logarithms of ratios; means are geometric.
 - Where each unit is in one arm, the difference is one of means between units, and no pair is
   counted: none is discordant.
@@ -122,6 +123,8 @@ def estimate(
     counted = _counted(on_scale, protocol, scale)
     if endpoint.type in BY_LABEL:
         counted = _by_label(counted, on_scale, endpoint)
+    if endpoint.type == "win_rate" and counted.treatment is not None:
+        counted = replace(counted, control=1.0 - counted.treatment)
     reachable = NOMINAL_P_MIN <= nominal_p < 1.0
     decided = [
         _guarded(

@@ -29,6 +29,7 @@ from .boundaries import Test, nominal, tests_of
 from .estimates import scales_of
 from .power_values import decision_rules
 from .readings import null_of
+from .slot_values import direction
 
 __all__ = ("AfterStopping", "FutilityNote", "after_stopping", "futility_notes")
 
@@ -174,7 +175,7 @@ def _path(test: Test, looks: Sequence[Look]) -> list[LookEndpoint]:
 
 
 def _turn(test: Test) -> float:
-    return 1.0 if test.endpoint.better == "higher" else -1.0
+    return 1.0 if direction(test.endpoint) == "higher" else -1.0
 
 
 def _z(protocol: Protocol, test: Test, found: LookEndpoint) -> float | None:

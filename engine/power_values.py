@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -37,6 +38,7 @@ from .boundaries import (
     needs_discordance,
 )
 from .plan import Plan
+from .slot_values import direction
 from .units import Units
 
 __all__ = (
@@ -236,7 +238,7 @@ def assess(
     # Of an AUC or a precision no spread of a paired difference can be assumed.
     # The formula is that of t, so it says nothing of a confidence sequence.
     none = test.endpoint.type in BY_CLUSTER or is_anytime(protocol)
-    assume = None if none else _assumption(protocol)
+    assume = None if none else _assumption(protocol, test.endpoint)
     found = power_report(_effect(protocol, test.endpoint), look, assume)
     names = list(found.findings)
     if not last.eligible and "no_verdict_possible" not in names:
@@ -288,10 +290,10 @@ def _effect(protocol: Protocol, endpoint: Endpoint) -> float | None:
     effect = protocol.power.effect
     if effect is None or decision_rules(protocol)[0] == "superiority":
         return None if effect is None else abs(effect)
-    return effect if endpoint.better == "higher" else -effect
+    return effect if direction(endpoint) == "higher" else -effect
 
 
-def _assumption(protocol: Protocol) -> Assumption | None:
+def _assumption(protocol: Protocol, endpoint: Endpoint) -> Assumption | None:
     assume = protocol.power.assume
     icc = protocol.looks.icc if assume.icc is None else assume.icc
     if icc is None and protocol.units.cluster is None:
@@ -299,6 +301,10 @@ def _assumption(protocol: Protocol) -> Assumption | None:
     if icc is None:
         return None
     missing = assume.missing or 0.0
+    if assume.discordance is not None and endpoint.type == "win_rate":
+        # A pair that isn't tied is one half away from even.
+        spread = math.sqrt(assume.discordance) / 2.0
+        return Assumption(sd=spread, icc=icc, missing=missing)
     if assume.discordance is not None:
         return Assumption.of_discordance(assume.discordance, icc=icc, missing=missing)
     return None if assume.sd is None else Assumption(sd=assume.sd, icc=icc, missing=missing)

@@ -30,6 +30,7 @@ from .look_table import look_table
 from .power_values import PowerReport, decision_rules
 from .registering import load_protocol
 from .simulating import Simulation, simulate
+from .slot_values import direction
 from .trial import open_trial
 
 __all__ = ("BOUNDARY_FAMILIES", "BoundaryAnswer", "PowerAnswer", "boundary_of", "power_of")
@@ -197,7 +198,7 @@ def _turned(protocol: Protocol, effect: float | None) -> float | None:
     if effect is None or decision_rules(protocol)[0] != "superiority":
         return effect
     endpoint = next(each for each in protocol.endpoints if each.role == "primary")
-    return abs(effect) if endpoint.better == "higher" else -abs(effect)
+    return abs(effect) if direction(endpoint) == "higher" else -abs(effect)
 
 
 def _spent(protocol: Protocol) -> Protocol:

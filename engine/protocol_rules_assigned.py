@@ -102,6 +102,12 @@ def _check_of_pairs(p: Protocol, reading: Reading) -> None:
             if name in _OF_PAIRS:
                 what = f"{name} compares the two outcomes of one unit"
                 reading.refuse("analysis.also", what, found=name, todo="leave it out", needs=needs)
+    for endpoint in p.endpoints:
+        if endpoint.type == "win_rate":
+            path = f"endpoints.{endpoint.name}.type"
+            what = "a win rate compares the two outcomes of one unit"
+            todo = "compare means: bounded, continuous or cost"
+            reading.refuse(path, what, found="win_rate", todo=todo, needs=needs)
     for field in ("order_effect", "time_drift"):
         if getattr(p.diagnostics, field) != "show":
             what = f"{field} is looked for in differences of pairs"

@@ -39,6 +39,7 @@ _HOLDS: dict[EndpointType, tuple[str, ...]] = {
     "agreement": (*_FLAGS, *_SCORES),
     "pass_at_k": (*_FLAGS, *_SCORES),
     "pass_hat_k": (*_FLAGS, *_SCORES),
+    "win_rate": (*_SCORES, *_MEASURES),
 }
 _LABELLED = ("auc", "within_twin_auc", "precision")
 _NO_WORST = ("continuous", "cost", "auc", "within_twin_auc")
@@ -53,6 +54,7 @@ def check_endpoints(protocol: Protocol, reading: Reading) -> None:
             _check_value,
             _check_columns,
             _check_bounds,
+            _check_win_rate,
             _check_reducer,
             _check_k,
             _check_missing_rules,
@@ -117,12 +119,20 @@ def _check_bounds(_: Protocol, endpoint: Endpoint, reading: Reading) -> None:
         reading.missing(f"{path}.bounds", expected, f"{path}.type")
     if bounds is None:
         return
-    if endpoint.type not in ("bounded", *_NO_WORST):
+    if endpoint.type not in ("bounded", "win_rate", *_NO_WORST):
         what = f"type {endpoint.type} has bounds of its own"
         reading.refuse(f"{path}.bounds", what, todo="leave it out", needs=[f"{path}.type"])
     if bounds[0] >= bounds[1]:
         found = f"[{bounds[0]}, {bounds[1]}]"
         reading.refuse(f"{path}.bounds", "the bounds don't rise", expected="low, high", found=found)
+
+
+def _check_win_rate(_: Protocol, endpoint: Endpoint, reading: Reading) -> None:
+    path = f"endpoints.{endpoint.name}"
+    if endpoint.type == "win_rate" and endpoint.scale != "raw":
+        what = "which of two values is the better one is the same on every scale"
+        found, needs = endpoint.scale, [f"{path}.type"]
+        reading.refuse(f"{path}.scale", what, found=found, todo="leave it out", needs=needs)
 
 
 def _check_reducer(p: Protocol, endpoint: Endpoint, reading: Reading) -> None:

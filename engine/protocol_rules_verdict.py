@@ -72,6 +72,9 @@ def _check_margin(p: Protocol, reading: Reading) -> None:
 
 def _check_inside(endpoint: Endpoint, margin: float, reading: Reading) -> None:
     low, high = (0.0, 1.0) if endpoint.bounds is None else endpoint.bounds
+    if endpoint.type == "win_rate":
+        # Its difference is the distance from one half.
+        low, high = 0.0, 0.5
     unbounded = endpoint.bounds is None and endpoint.type in ("continuous", "cost")
     if not unbounded and endpoint.scale == "raw" and margin >= high - low > 0:
         reading.refuse(

@@ -46,6 +46,7 @@ from .boundaries import (
 from .estimates import Numbers, ScaleName, control_mean, estimate, scales_of
 from .frames import Frame, Pairs
 from .power_values import decision_rules
+from .slot_values import direction
 
 __all__ = (
     "NOT_SHOWN",
@@ -196,7 +197,7 @@ def _boundary(protocol: Protocol, test: Test, place: Place) -> Nominal:
 
 def null_of(protocol: Protocol, test: Test, scale: ScaleName, mean: float | None) -> float:
     """Returns the difference at which the tests are computed, on the scale."""
-    turn = 1.0 if test.endpoint.better == "higher" else -1.0
+    turn = 1.0 if direction(test.endpoint) == "higher" else -1.0
     if test.role == "saving":
         return _saved(protocol, scale, mean)
     if test.role == "harm":
@@ -279,13 +280,13 @@ def claim_on(protocol: Protocol, test: Test, numbers: Numbers, mean: float | Non
     if test.role == "harm":
         assert protocol.decision.harm is not None
         margin = margin_on(endpoint, protocol.decision.harm.margin)
-        return harm_verdict(margin, lower, upper, endpoint.better)
+        return harm_verdict(margin, lower, upper, direction(endpoint))
     return decide(
         decision_rules(protocol),
         margin_on(endpoint, protocol.decision.margin or 0.0),
         lower,
         upper,
-        endpoint.better,
+        direction(endpoint),
         parts=tuple(numbers.parts.values()),
         worse_inside_margin=protocol.decision.worse_inside_margin,
         sides=protocol.analysis.sides,

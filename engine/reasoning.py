@@ -22,6 +22,7 @@ from .estimates import Numbers
 from .frames import Frame
 from .power_values import decision_rules
 from .readings import NOT_SHOWN, Reading
+from .slot_values import direction
 from .wording import plan_facts, sentence
 
 __all__ = ("reason_text",)
@@ -96,7 +97,7 @@ def _held(protocol: Protocol, reading: Reading) -> str:
                 margin_on(reading.test.endpoint, protocol.decision.margin or 0.0),
                 lower,
                 upper,
-                reading.test.endpoint.better,
+                direction(reading.test.endpoint),
                 worse_inside_margin=protocol.decision.worse_inside_margin,
                 sides=protocol.analysis.sides,
             )

@@ -30,6 +30,7 @@ from .interim import AfterStopping, after_stopping, futility_notes
 from .reasoning import reason_text
 from .result_body import ResultBody
 from .tipping import Change, Step, Tipping
+from .winning import EVEN, wins_of
 from .wording import cluster_noun, in_points, plural, unit_noun
 
 __all__ = ("detail", "frame_shape", "look_rows")
@@ -192,6 +193,7 @@ def _endpoint(context: AnalysisContext, frame: Frame, ending: Ending, final: Fin
         **_numbers(final, first, comparison.control, comparison.treatment),
         "tests": tests_beside(frame, final),
         "discordant": _discordant(final, first),
+        "win_rate": _win_rate(final, first),
         "bounds": {
             "lower": final.bounds.lower,
             "upper": final.bounds.upper,
@@ -280,6 +282,16 @@ def _discordant(final: Final, numbers: Numbers) -> Json | None:
         "only_control": numbers.only_control,
         "only_treatment": numbers.only_treatment,
     }
+
+
+def _win_rate(final: Final, numbers: Numbers) -> Json | None:
+    """Returns the treatment's win rate with its limits, and what it is made of."""
+    if final.endpoint.type != "win_rate":
+        return None
+    limits = (numbers.lower, numbers.upper)
+    lower, upper = (None if limit is None else EVEN + limit for limit in limits)
+    counts = wins_of(final.pairs)._asdict()
+    return {"estimate": numbers.treatment, "lower": lower, "upper": upper, **counts}
 
 
 def look_rows(context: AnalysisContext, look: Look, number: int, name: str) -> list[Json]:

@@ -39,6 +39,7 @@ from .plan import Plan, plan_lines
 from .power_values import decision_rules
 from .readings import Reading
 from .simulated_outcomes import decisions_of, draw, gate_of, simulated_frame, simulated_protocol
+from .slot_values import direction
 from .units import Units
 
 __all__ = ("Simulation", "SimulationCase", "is_about", "simulate")
@@ -196,7 +197,7 @@ def _border(protocol: Protocol) -> float:
     margin = protocol.decision.margin or 0.0
     if endpoint.scale == "log":
         margin = math.log1p(margin)
-    turn = 1.0 if endpoint.better == "higher" else -1.0
+    turn = 1.0 if direction(endpoint) == "higher" else -1.0
     return turn * margin if decision_rules(protocol)[0] == "superiority" else -turn * margin
 
 

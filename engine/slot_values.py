@@ -6,6 +6,9 @@ Rules:
 - Money comes from integers of nano-USD, durations from milliseconds.
 - An answer that was too long for its event is not among the registered positive ones.
 - Replicates are added in their order, so a mean has the same bits on every machine.
+- A win rate compares the values of both arms: the number that is analysed is better when higher,
+  whichever way the values are. Its failure is a value that loses to every other and ties with
+  another failure.
 """
 
 from __future__ import annotations
@@ -18,16 +21,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtrial.analysis.grouping import FloatArray, IntArray
+from fairtrial.analysis.values import Better
 from fairtrial.ledger.protocol import Endpoint, Reducer, score_name
 
 from .answer_fields import SCORE_MAX
 from .outcomes import Outcomes
 from .protocol_defaults import ALL_REPLICATES
 
-__all__ = ("YES_OR_NO", "extremes", "reduced", "slot_values")
+__all__ = ("YES_OR_NO", "direction", "extremes", "reduced", "slot_values")
 
 # Types whose outcomes are 0 or 1.
 YES_OR_NO: Final = ("binary", "precision", "agreement", "pass_at_k", "pass_hat_k")
+
+# Beyond every number that an outcome may have, and still small enough to add up.
+_BEYOND: Final = 1e3 * SCORE_MAX
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
@@ -48,11 +55,18 @@ def slot_values(outcomes: Outcomes, endpoint: Endpoint) -> tuple[FloatArray, Boo
     return np.where(valid, values, np.nan), valid
 
 
+def direction(endpoint: Endpoint) -> Better:
+    """Returns in which direction the number that is analysed improves."""
+    return "higher" if endpoint.type == "win_rate" else endpoint.better
+
+
 def extremes(endpoint: Endpoint) -> tuple[float, float]:
     """Returns the worst and the best value that an endpoint can take; NaN where it has none."""
     low, high = endpoint.bounds or (math.nan, math.nan)
     if endpoint.type in ("binary", "pass_at_k", "pass_hat_k"):
         low, high = 0.0, 1.0
+    if endpoint.type == "win_rate" and endpoint.bounds is None:
+        low, high = -_BEYOND, _BEYOND
     # What is best for these depends on labels or on the other replicates.
     if endpoint.type in ("auc", "within_twin_auc", "precision", "agreement"):
         low = high = math.nan

@@ -50,7 +50,7 @@ def plural(noun: str) -> str:
 
 def in_points(endpoint: Endpoint) -> bool:
     """Returns whether differences of an endpoint are differences of shares."""
-    share = endpoint.type in YES_OR_NO or endpoint.bounds == (0.0, 1.0)
+    share = endpoint.type in (*YES_OR_NO, "win_rate") or endpoint.bounds == (0.0, 1.0)
     return share and endpoint.scale == "raw"
 
 

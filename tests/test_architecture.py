@@ -62,6 +62,7 @@ LIBRARIES_OF_MODULE = {
     # The bridge from events to arrays and back.
     "engine/arrays.py": ("numpy",),
     "engine/assigned_arrays.py": ("numpy",),
+    "engine/winning.py": ("numpy",),
     "engine/frames.py": ("numpy",),
     "engine/truth.py": ("numpy",),
     "engine/rule_flags.py": ("numpy",),

@@ -292,9 +292,26 @@ def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
             text += f": McNemar p {p_value(mcnemar['p_value'])}"
             text += " (ignores clusters)" if mcnemar["ignores_clusters"] else ""
         yield text
+    yield from _win_rate(endpoint.get("win_rate"), treatment)
     beside = [_beside(endpoint, name) for name in _BESIDE if name in tests]
     if beside:
         yield "beside: " + "; ".join(beside)
+
+
+def _win_rate(found: Detail | None, treatment: str) -> Iterator[str]:
+    """Yields a win rate with its limits, ties and all; the table has its distance from even."""
+    if found is None or found["estimate"] is None:
+        return
+    counts = ", ".join(
+        f"{count(found[name])} {word}"
+        for name, word in (("wins", "won"), ("ties", "tied"), ("losses", "lost"))
+    )
+    limits = ""
+    if found["lower"] is not None:
+        sides = (min(1.0, max(0.0, found[side])) for side in ("lower", "upper"))
+        limits = f" ({' to '.join(value(side, points=True) for side in sides)})"
+    rate = value(found["estimate"], points=True)
+    yield f"win rate of {treatment} {rate}{limits}: {counts}; the difference is from 50 %"
 
 
 def _beside(endpoint: Detail, name: str) -> str:
