@@ -59,38 +59,53 @@ class _Short(NamedTuple):
 class _Use(NamedTuple):
     """What is used of some ceilings, and what is to start."""
 
-    spent: int = 0
-    reserved: int = 0
-    wanted: int = 0
-    calls: int = 0
-    tokens: int = 0
-
-    def plus(self, other: _Use) -> _Use:
-        return _Use(*(a + b for a, b in zip(self, other, strict=True)))
+    spent: int
+    reserved: int
+    wanted: int
+    calls: int
+    tokens: int
 
 
 def _short(known: Experiment, arms: Sequence[int], spared: Sequence[int] = ()) -> _Short | None:
     rules = known.rules
     assert rules is not None
-    total = _Use()
+    # Plain sums: each attempt that is folded comes through here.
+    spent = reserved = wanted = calls = tokens = 0
     for index, tally in enumerate(known.tallies):
-        frozen, wanted = known.arms[index], arms.count(index)
-        use = _Use(
-            tally.spent_nanousd - (spared[index] if spared else 0),
-            tally.reserved_nanousd,
-            wanted * frozen.reserve_nanousd,
-            tally.calls + wanted,
-            tally.tokens,
-        )
-        total = total.plus(use)
-        own = rules.arms.get(frozen.name)
-        if wanted and own is not None:
-            short = _over(use, own.usd_nanousd, own.calls, own.tokens)
+        starting = arms.count(index)
+        if starting and rules.arms:
+            short = _short_of_arm(known, index, starting, spared)
             if short is not None:
-                field = f"budget.arms.{frozen.name}.{short.field}"
-                return _Short(field, f"arm {frozen.name}: {short.text}")
-    short = _over(total, rules.usd_nanousd, rules.calls, rules.tokens)
+                return short
+        spent += tally.spent_nanousd - (spared[index] if spared else 0)
+        reserved += tally.reserved_nanousd
+        wanted += starting * known.arms[index].reserve_nanousd
+        calls += tally.calls + starting
+        tokens += tally.tokens
+    use = _Use(spent, reserved, wanted, calls, tokens)
+    short = _over(use, rules.usd_nanousd, rules.calls, rules.tokens)
     return None if short is None else _Short(f"budget.{short.field}", short.text)
+
+
+def _short_of_arm(
+    known: Experiment, index: int, starting: int, spared: Sequence[int]
+) -> _Short | None:
+    rules, tally, frozen = known.rules, known.tallies[index], known.arms[index]
+    assert rules is not None
+    own = rules.arms.get(frozen.name)
+    if own is None:
+        return None
+    use = _Use(
+        tally.spent_nanousd - (spared[index] if spared else 0),
+        tally.reserved_nanousd,
+        starting * frozen.reserve_nanousd,
+        tally.calls + starting,
+        tally.tokens,
+    )
+    short = _over(use, own.usd_nanousd, own.calls, own.tokens)
+    if short is None:
+        return None
+    return _Short(f"budget.arms.{frozen.name}.{short.field}", f"arm {frozen.name}: {short.text}")
 
 
 def _over(
