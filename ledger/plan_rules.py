@@ -108,7 +108,7 @@ def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     known.plan_blob, known.units_blob, known.files_blob = event.plan, event.units, event.files
     known.unit_count, known.cluster_count = event.unit_count, event.cluster_count
     known.arms, known.rules, known.looks = event.arms, event.rules, event.looks
-    known.slots = new_slots([index[name] for name in plan.arms])
+    known.slots = new_slots(bytes(index[name] for name in plan.arms))
     known.tallies = [ArmTally() for _ in names]
     known.last_change = entry.seq
     state.kept.add(event.plan.sha256)

@@ -105,7 +105,7 @@ def new_slots(arms: Sequence[int]) -> Slots:
     return Slots(
         arm=bytearray(b"\x00" + bytes(arms)),
         status=bytearray(size),
-        attempts=array("H", bytes(2 * size)),
+        attempts=array("H", [0]) * size,
         counted=bytearray(size),
         lost=bytearray(size),
         excused=bytearray(size),
@@ -113,7 +113,7 @@ def new_slots(arms: Sequence[int]) -> Slots:
         ended=bytearray(size),
         is_open=bytearray(size),
         is_first=bytearray(size),
-        session=array("I", bytes(4 * size)),
-        end_seq=array("Q", bytes(8 * size)),
-        decision_seq=array("Q", bytes(8 * size)),
+        session=array("I", [0]) * size,
+        end_seq=array("Q", [0]) * size,
+        decision_seq=array("Q", [0]) * size,
     )
