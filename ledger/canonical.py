@@ -24,12 +24,14 @@ from blake3 import blake3
 
 from .errors import IntegrityError, LedgerError, NewerError
 from .events import EVENT_KINDS, Blob, Event
+from .upcasting import STEPS, Upcasts
 
 __all__ = (
     "EVENT_CONTEXT",
     "EVENT_ENCODER",
     "NAME_BYTES_MAX",
     "TEXT_BYTES_MAX",
+    "UPCASTS",
     "blake3_hex",
     "blob_of",
     "check_name",
@@ -46,6 +48,8 @@ EVENT_CONTEXT = "fairtrial 2026-12-01 event id v1"
 NAME_BYTES_MAX = 200
 TEXT_BYTES_MAX = 2000
 
+# A step that is missing stops the program here, before it reads anything.
+UPCASTS = Upcasts(EVENT_KINDS, STEPS)
 EVENT_ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _DECODERS = {kind: msgspec.json.Decoder(kind) for kind in EVENT_KINDS.values()}
@@ -91,6 +95,7 @@ def encode_event(event: Event) -> bytes:
         LedgerError: A value can't be stored; `where` is its field path.
     """
     kind = type(event)
+    assert not UPCASTS.is_old(kind), f"{kind.__name__} is read for ever and never written again"
     try:
         data = EVENT_ENCODER.encode(event)
         back = _DECODERS[kind].decode(data)
@@ -117,7 +122,7 @@ def encode_event(event: Event) -> bytes:
 
 
 def decode_event(data: bytes) -> Event:
-    """Returns the event whose canonical bytes these are.
+    """Returns the event whose canonical bytes these are, as the newest version of its kind.
 
     Raises:
         IntegrityError: The bytes are not those of an event in canonical form.
@@ -148,7 +153,7 @@ def decode_event(data: bytes) -> Event:
             _check_values(event, "")
         except LedgerError as error:
             raise IntegrityError(error.what, where=error.where, found=error.found) from error
-    return event
+    return UPCASTS.newest(event)
 
 
 def _first_change(given: object, back: object, where: str) -> str:

@@ -21,7 +21,7 @@ from operator import or_
 
 import msgspec
 
-from .canonical import EVENT_ENCODER, decode_event, event_id, needs_walk
+from .canonical import EVENT_ENCODER, UPCASTS, decode_event, event_id, needs_walk
 from .entry import ENTRY_BYTES_MAX, Entry
 from .events import (
     ARM_PATTERN,
@@ -142,7 +142,7 @@ def decode_to_fold(data: bytes) -> Event:
     try:
         event = _DECODER.decode(data)
         if EVENT_ENCODER.encode(event) == data and _is_named(event):
-            return event
+            return UPCASTS.newest(event)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return decode_event(data)
     return decode_event(data)
