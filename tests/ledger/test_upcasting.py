@@ -57,7 +57,8 @@ def test_steps_are_chained() -> None:
     upcasts = Upcasts(KINDS, STEPS_OF_TESTS)
     old = Close(basis=HEAD, reason="done")
     newest = CloseThree(basis=HEAD, why=("", "done"))
-    assert newest == upcasts.newest(old) == upcasts.newest(two_of_one(old))
+    found: list[object] = [upcasts.newest(old), upcasts.newest(two_of_one(old))]
+    assert [newest, newest] == found
     assert newest is upcasts.newest(newest)
     assert [True, True, False] == [upcasts.is_old(cls) for cls in (Close, CloseTwo, CloseThree)]
 
@@ -109,7 +110,8 @@ def test_entry_keeps_bytes_id_and_place_of_the_version_that_was_written(
     monkeypatch.setattr("fairtrial.ledger.following.UPCASTS", Upcasts(KINDS, STEPS_OF_TESTS))
     found = parse_entry(entry)
     newest = CloseThree(basis=HEAD, why=("", "done"))
-    assert [newest, newest] == [decode_event(found.event), decode_to_fold(found.event)]
+    read: list[object] = [decode_event(found.event), decode_to_fold(found.event)]
+    assert [newest, newest] == read
     assert (data, event_id(data), leaf) == (found.event, found.id, found.leaf())
     with pytest.raises(AssertionError, match="never written again"):
         encode_event(old)
