@@ -262,6 +262,14 @@ def amend(trial: Trial, known: Experiment, loaded: Loaded, *, reason: str) -> Am
         raise RefusedError("an amendment needs a reason", todo="--reason TEXT")
     old = trial.protocol(known)
     changes = changed_fields(old, loaded.protocol)
+    if known.freeze_seq is not None and old.blinding.arms != loaded.protocol.blinding.arms:
+        raise RefusedError(
+            "whether arms are blinded is fixed by the freeze",
+            where="blinding.arms",
+            expected=str(old.blinding.arms).lower(),
+            found=str(loaded.protocol.blinding.arms).lower(),
+            todo="ledger unblind --reason TEXT opens them on record" if old.blinding.arms else "",
+        )
     if not changes:
         raise RefusedError(
             "the meaning is unchanged, so there is nothing to amend",
