@@ -15,16 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .output import label
-from .text_numbers import (
-    clip,
-    count,
-    difference,
-    interval,
-    p_value,
-    quantity,
-    usd,
-    value,
-)
+from .text_numbers import clip, count, difference, interval, p_value, quantity, usd, value
 from .text_rule import rule_lines
 
 __all__ = (
@@ -396,7 +387,6 @@ def evidence_text(detail: Detail) -> str:
         return f"retrospective: {whose} existed before the protocol was registered"
     if detail["as_registered"]:
         return "as registered"
-    reasons = ["arms unblinded early"] if detail.get("unblinded_early") else []
-    if detail["amended"]:
-        reasons.append(f"amended {', '.join(detail['amended'])}")
-    return f"NOT AS REGISTERED: {'; '.join(reasons)}"
+    why = ["arms unblinded early"] * bool(detail.get("unblinded_early"))
+    why += [f"amended {', '.join(detail['amended'])}"] * bool(detail["amended"])
+    return f"NOT AS REGISTERED: {'; '.join(why)}"
