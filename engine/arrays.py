@@ -41,6 +41,7 @@ from fairtrial.ledger.protocol import (
 from fairtrial.ledger.slots import STATUSES
 
 from .assigning import is_assigned
+from .completing import completed
 from .frames import BoolArray, Completion, Frame, Pairs, cluster_codes
 from .plan import Plan
 from .protocol_defaults import ALL_REPLICATES
@@ -289,17 +290,21 @@ class _Reading:
         if self.extreme:
             state[state > _VALUE] = _WORST
         values[state > _VALUE] = np.nan
-        low, high = extremes(self.endpoint)
-        needed = self._needed(slots.shape[1])
-        unit_state = _unit_states(state, needed)
+        unit_state = _unit_states(state, self._needed(slots.shape[1]))
         filled = (state > _VALUE) & (unit_state == _WORST)[:, None]
+        labels = labels_of(self.frame)[self.members][own] if self._by_truth else None
+        low, high = completed(values, filled, self.endpoint, labels)
         return _Side(
-            worst=_spread(reduced(np.where(filled, low, values), self.endpoint), own),
-            best=_spread(reduced(np.where(filled, high, values), self.endpoint), own),
+            worst=_spread(reduced(low, self.endpoint), own),
+            best=_spread(reduced(high, self.endpoint), own),
             state=np.where(own, _spread(unit_state, own), _VALUE).astype(np.int64),
             statuses=self._counts(status),
             own=own,
         )
+
+    @property
+    def _by_truth(self) -> bool:
+        return self.endpoint.type in LABELLED
 
     def _slots(self, arm: str) -> IntArray:
         """Returns the slot of each (unit, replicate) that the reducer reads; -1: there is none."""

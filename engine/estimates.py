@@ -224,9 +224,12 @@ def _by_label(counted: Numbers, pairs: Pairs, endpoint: Endpoint) -> Numbers:
     """Returns the numbers with each arm's AUC or precision in the place of its mean."""
     assert pairs.labels is not None
     value = auc_of if endpoint.type == "auc" else precision_of
-    first = pairs.completions[0]
-    found = [value(side, pairs.labels) for side in (first.control, first.treatment)]
-    control, treatment = (None if isinstance(each, Undetermined) else each for each in found)
+    sides: list[float | None] = []
+    for arm in ("control", "treatment"):
+        found = [value(getattr(each, arm), pairs.labels) for each in pairs.completions]
+        known = [each for each in found if not isinstance(each, Undetermined)]
+        sides.append(_middle(known, "raw") if len(known) == len(found) else None)
+    control, treatment = sides
     return replace(
         counted,
         control=control,

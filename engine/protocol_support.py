@@ -24,9 +24,6 @@ __all__ = ("check_supported",)
 
 _Unsupported: TypeAlias = tuple[str, str, str]
 
-# Types whose lost outcomes have no worst value that is known without the others.
-_NO_WORST = ("auc", "within_twin_auc", "precision", "agreement")
-
 # Types whose number compares units with each other, by their truth.
 _BY_TRUTH = ("auc", "within_twin_auc", "precision")
 
@@ -85,8 +82,9 @@ def _decision_rule(p: Protocol) -> Iterator[_Unsupported]:
 
 
 def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
-    for endpoint in p.endpoints:
-        for status in MISSING_STATUSES if endpoint.type in _NO_WORST else ():
+    # A rule is applied to one set of scores, so there is no second completion of them.
+    for endpoint in p.endpoints if p.kind == "decision_rule" else ():
+        for status in MISSING_STATUSES if endpoint.type in _BY_TRUTH else ():
             rule = missing_rule(p, endpoint, status)
             if rule not in ("exclude_pair", "refuse", "value"):
                 path = f"endpoints.{endpoint.name}.missing.{status}"

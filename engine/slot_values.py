@@ -67,7 +67,7 @@ def extremes(endpoint: Endpoint) -> tuple[float, float]:
         low, high = 0.0, 1.0
     if endpoint.type == "win_rate" and endpoint.bounds is None:
         low, high = -_BEYOND, _BEYOND
-    # What is best for these depends on labels or on the other replicates.
+    # What is best for these depends on labels or on the other replicates: see `completing.py`.
     if endpoint.type in ("auc", "within_twin_auc", "precision", "agreement"):
         low = high = math.nan
     return (low, high) if endpoint.better == "higher" else (high, low)

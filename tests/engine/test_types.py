@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from fairtrial.analysis.auc import ClusteredAuc, auc_clustered_difference
+from fairtrial.engine.arrays import pair_up
 from fairtrial.engine.conclude import conclude, detail
 from fairtrial.engine.endings import endings
+from fairtrial.engine.estimates import estimate
 from fairtrial.engine.evaluate import evaluate_look, frame_of
 from fairtrial.engine.finals import finals
 from fairtrial.ledger.errors import ProtocolError
@@ -251,9 +254,83 @@ def test_pass_at_one_is_the_mean(bridge: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("rule", ["worst_case", "failure"])
-def test_rules_without_a_meaning_are_refused(bridge: Any, rule: str) -> None:
-    """What the worst score is depends on the label: no such rule for an AUC or a precision."""
-    missing = EXCLUDE.replace("failed: exclude_pair", f"failed: {rule}")
-    with pytest.raises(ProtocolError):
-        bridge.protocol(units=UNITS, missing=missing, endpoints=endpoint_text("auc", "score"))
+@pytest.mark.parametrize("kind", ["auc", "within_twin_auc", "precision"])
+def test_failure_has_no_meaning_without_the_label(bridge: Any, kind: str) -> None:
+    """What the worst score or flag is depends on the label: there is no such rule."""
+    missing = EXCLUDE.replace("failed: exclude_pair", "failed: failure")
+    field = "passed" if kind == "precision" else "score"
+    with pytest.raises(ProtocolError, match="no worst value"):
+        bridge.protocol(units=UNITS, missing=missing, endpoints=endpoint_text(kind, field))
+
+
+WORST = EXCLUDE.replace("failed: exclude_pair", "failed: worst_case").replace("0.1}", "0.2}")
+
+
+def lossy(bridge: Any, kind: str, fill: Any, missing: str = EXCLUDE) -> Any:
+    """Returns a trial in which one outcome of 17 is lost, or has the value that `fill` draws."""
+
+    def answers(unit: str, arm: str, replicate: int) -> Any:
+        number = score(unit, arm)
+        if random.Random(f"lost {unit}{arm}{replicate}").random() < 0.06:
+            if fill is None:
+                return {"status": "failed", "scores": {}}
+            number = fill(unit, arm)
+        if kind in ("precision", "agreement"):
+            number = float(number + 0.3 * replicate > 0.6)
+        return {"status": "ok", "scores": {"score": number, "passed": number}}
+
+    field = "passed" if kind in ("precision", "agreement") else "score"
+    sections = {"units": UNITS, "missing": missing, "endpoints": endpoint_text(kind, field)}
+    if kind == "agreement":
+        arms = ", ".join(f"{name}: {ARM.format(3, name.lower())}" for name in "AB")
+        sections["arms"] = f"{{{arms}}}"
+    return bridge.trial(labelled(), answers, **sections)
+
+
+@pytest.mark.parametrize("kind", ["auc", "within_twin_auc", "precision", "agreement"])
+def test_worst_case_is_the_hull_of_all_completions(bridge: Any, kind: str) -> None:
+    """However the lost outcomes had ended, the difference lies within the hull."""
+    found = look(lossy(bridge, kind, None, WORST))
+    assert found.estimate is not None
+    assert found.eligible, found.why_not
+    trial = lossy(bridge, kind, None, WORST)
+    pairs = pair_up(
+        frame_of(trial.context),
+        trial.protocol.analysis.comparisons[0],
+        trial.protocol.endpoints[0],
+        last=trial.plan.slot_count,
+    )
+    assert 2 == len(pairs.completions)
+    ends = [numbers_of(pairs, each, trial) for each in pairs.completions]
+    assert ends[0] < ends[1]
+    assert (ends[0] + ends[1]) / 2.0 == pytest.approx(found.estimate, abs=1e-12)
+    for seed in range(25):
+        source = random.Random(seed)
+        other = look(lossy(bridge, kind, lambda u, a, s=source: s.choice([-9.0, 0.0, 9.0])))
+        assert ends[0] - 1e-12 <= (other.estimate or 0.0) <= ends[1] + 1e-12
+
+    def against(unit: str, arm: str) -> float:
+        up = unit.endswith("a") == (arm == "A")
+        return 9.0 if up else -9.0
+
+    if kind != "agreement":
+        worst = look(lossy(bridge, kind, against))
+        assert ends[0] == pytest.approx(worst.estimate, abs=1e-12)
+
+
+def numbers_of(pairs: Any, completion: Any, trial: Any) -> float:
+    """Returns the difference of one completion alone."""
+    only = replace(pairs, completions=(completion,))
+    endpoint = trial.protocol.endpoints[0]
+    found = estimate(only, trial.protocol, endpoint, "raw", nominal_p=0.05).estimate
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("kind", ["auc", "within_twin_auc", "precision"])
+def test_a_declared_number_stands_for_a_lost_outcome(bridge: Any, kind: str) -> None:
+    """With the rule `0` a lost score or flag is that number."""
+    declared = look(lossy(bridge, kind, None, EXCLUDE.replace("failed: exclude_pair", "failed: 0")))
+    given = look(lossy(bridge, kind, lambda unit, arm: 0.0))
+    assert declared.estimate == pytest.approx(given.estimate, abs=1e-12)
+    assert declared.lower == pytest.approx(given.lower, abs=1e-12)
