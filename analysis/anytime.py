@@ -110,8 +110,10 @@ def _is_single_yes_or_no(differences: FloatArray, means: FloatArray) -> bool:
 
 def _by_discordance(differences: FloatArray, alpha: float) -> tuple[float, float]:
     """Returns the limits of discordance times (2 share - 1) after all pairs."""
-    differing = np.cumsum(differences != 0.0)
-    share = beta_sequence(np.cumsum(differences > 0.0), differing, alpha=_OF_SHARE * alpha)
+    differing, favourable = (
+        np.cumsum(chosen.astype(np.int64)) for chosen in (differences != 0.0, differences > 0.0)
+    )
+    share = beta_sequence(favourable, differing, alpha=_OF_SHARE * alpha)
     pairs = np.arange(1, differing.size + 1)
     discordance = beta_sequence(differing, pairs, alpha=(1.0 - _OF_SHARE) * alpha)
     least, most = float(discordance.lower[-1]), float(discordance.upper[-1])

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from .crossing import advance, begin, check_boundary, tail_above
 from .distributions import normal_sf
 
-__all__ = ("Stagewise", "conditional_power", "stagewise")
+__all__ = ("Stagewise", "conditional_power", "final_within", "stagewise")
 
 _BISECTIONS = 200
 
@@ -93,6 +93,31 @@ def conditional_power(
     trend = z / math.sqrt(information) if drift is None else drift
     mean = z * math.sqrt(information) + trend * (1.0 - information)
     return normal_sf((critical_final - mean) / math.sqrt(1.0 - information))
+
+
+def final_within(
+    estimate: float, final_error: float, information: float, ranges: Sequence[tuple[float, float]]
+) -> float:
+    """Returns the chance that the last estimate lies in one of several ranges.
+
+    The trend goes on: the last estimate is normal about the present one, with the variance that
+    the rest of the information leaves, final_error^2 (1 - information).
+
+    Args:
+        estimate: so far.
+        final_error: standard error that is expected at the end, above 0.
+        information: fraction so far, in (0, 1).
+        ranges: (low, high) without overlap; infinite ends are allowed.
+    """
+    if not (0.0 < information < 1.0 and final_error > 0.0):
+        raise ValueError(
+            f"information, final_error: expected (0, 1) and above 0: {information}, {final_error}"
+        )
+    spread = final_error * math.sqrt(1.0 - information)
+    return math.fsum(
+        normal_sf((low - estimate) / spread) - normal_sf((high - estimate) / spread)
+        for low, high in ranges
+    )
 
 
 def _at_least(

@@ -9,7 +9,9 @@ Rules:
   experiment counts before how far it went. p, estimate and interval belong together; the repeated
   interval decides, and these are shown beside it.
 - z is the normal quantile of the deciding p, on the side of the estimate: the t correction is in.
-- Superiority and non-inferiority on one scale only; equivalence has two nulls at once.
+- After stopping: superiority and non-inferiority on one scale; equivalence has two nulls.
+- Futility with equivalence, or a list of rules, is the chance that the last interval concludes in
+  favour or as equivalent, with the error that the present one leads to.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from dataclasses import dataclass
 
 from fairtrial.analysis.distributions import normal_upper_quantile
 from fairtrial.analysis.guarded import computed
-from fairtrial.analysis.stagewise import conditional_power, stagewise
+from fairtrial.analysis.stagewise import conditional_power, final_within, stagewise
 from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.events import Look, LookEndpoint
 from fairtrial.ledger.protocol import Protocol
 
-from .boundaries import Test, nominal, tests_of
+from .boundaries import Test, margin_on, nominal, tests_of
 from .estimates import scales_of
 from .power_values import decision_rules
 from .readings import null_of
@@ -86,14 +88,15 @@ def futility_notes(protocol: Protocol, looks: Sequence[Look]) -> list[FutilityNo
     notes: list[FutilityNote] = []
     for test in tests_of(protocol):
         path = _path(test, looks)
-        if not _is_covered(protocol, test) or not path or path[-1] is not _found(looks[-1], test):
+        if not _has_notes(test) or not path or path[-1] is not _found(looks[-1], test):
             continue
-        z = _z(protocol, test, path[-1])
         fractions = tuple(found.information_fraction for found in path)
         last = nominal(test, protocol, planned, 1.0, history=fractions)
-        if z is None or last.z is None or not 0.0 < fractions[-1] < 1.0:
+        if last.z is None or not 0.0 < fractions[-1] < 1.0:
             continue
-        chance = conditional_power(z, fractions[-1], last.z)
+        chance = _chance(protocol, test, path[-1], last.z)
+        if chance is None:
+            continue
         notes.append(
             FutilityNote(
                 comparison=test.comparison.name,
@@ -103,6 +106,25 @@ def futility_notes(protocol: Protocol, looks: Sequence[Look]) -> list[FutilityNo
             )
         )
     return notes
+
+
+def _chance(protocol: Protocol, test: Test, found: LookEndpoint, critical: float) -> float | None:
+    """Returns the chance that the last look concludes in favour if the trend goes on."""
+    if _is_covered(protocol, test):
+        z = _z(protocol, test, found)
+        return None if z is None else conditional_power(z, found.information_fraction, critical)
+    if found.estimate is None or not found.standard_error:
+        return None
+    estimate = _turn(test) * found.estimate
+    error = found.standard_error * math.sqrt(found.information_fraction)
+    margin = margin_on(test.endpoint, protocol.decision.margin or 0.0)
+    reach = critical * error
+    ranges = []
+    if "superiority" in decision_rules(protocol):
+        ranges.append((margin + reach, math.inf))
+    if "equivalence" in decision_rules(protocol) and margin > reach:
+        ranges.append((reach - margin, margin - reach))
+    return final_within(estimate, error, found.information_fraction, ranges)
 
 
 def after_stopping(protocol: Protocol, test: Test, looks: Sequence[Look]) -> AfterStopping | None:
@@ -149,6 +171,10 @@ def after_stopping(protocol: Protocol, test: Test, looks: Sequence[Look]) -> Aft
         level=1.0 - test.alpha,
         looks=len(path),
     )
+
+
+def _has_notes(test: Test) -> bool:
+    return test.role == "primary" and len(scales_of(test.endpoint)) == 1
 
 
 def _is_covered(protocol: Protocol, test: Test) -> bool:

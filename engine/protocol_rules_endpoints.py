@@ -43,9 +43,6 @@ _HOLDS: dict[EndpointType, tuple[str, ...]] = {
 }
 _LABELLED = ("auc", "within_twin_auc", "precision")
 _NO_WORST = ("continuous", "cost", "auc", "within_twin_auc")
-# What fails in these is one replicate, one flag: whether that is bad depends on the others, or on
-# the label.
-_NO_FAILURE = (*_NO_WORST, "precision", "agreement")
 _MEASURED = (*_FLAGS, *_SCORES)
 
 
@@ -224,7 +221,7 @@ def _check_missing_rules(p: Protocol, endpoint: Endpoint, reading: Reading) -> N
 def _why_not(p: Protocol, endpoint: Endpoint, status: MissingStatus) -> str:
     """Returns why the rule for a status can't be applied to an endpoint, "" if it can."""
     rule, kind = missing_rule(p, endpoint, status), endpoint.type
-    if rule == "failure" and kind in _NO_FAILURE:
+    if rule == "failure" and kind in _NO_WORST:
         return f"type {kind} has no worst value"
     if rule == "worst_case" and kind in ("continuous", "cost") and endpoint.bounds is None:
         return f"type {kind} has no worst case without `bounds`"

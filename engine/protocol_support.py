@@ -82,11 +82,14 @@ def _decision_rule(p: Protocol) -> Iterator[_Unsupported]:
 
 
 def _endpoints(p: Protocol) -> Iterator[_Unsupported]:
-    # A rule is applied to one set of scores, so there is no second completion of them.
-    for endpoint in p.endpoints if p.kind == "decision_rule" else ():
-        for status in MISSING_STATUSES if endpoint.type in _BY_TRUTH else ():
+    # What fails is one flag or one replicate: whether that is bad depends on the label, or on the
+    # others. A threshold rule is applied to one set of scores: there is no second completion.
+    own = p.kind == "decision_rule"
+    for endpoint in p.endpoints:
+        refused = (*_BY_TRUTH, "agreement") if own else ("precision", "agreement")
+        for status in MISSING_STATUSES if endpoint.type in refused else ():
             rule = missing_rule(p, endpoint, status)
-            if rule not in ("exclude_pair", "refuse", "value"):
+            if rule == "failure" or (own and rule not in ("exclude_pair", "refuse", "value")):
                 path = f"endpoints.{endpoint.name}.missing.{status}"
                 yield path, f"{rule} for type {endpoint.type}", "exclude_pair, refuse or value"
 
@@ -105,9 +108,6 @@ def _assigned(p: Protocol) -> Iterator[_Unsupported]:
 def _looks(p: Protocol) -> Iterator[_Unsupported]:
     if p.looks.kind == "anytime":
         yield from _anytime(p)
-    one_null = p.decision.rule in (("superiority",), ("non_inferiority",))
-    if p.looks.futility is not None and not one_null:
-        yield "looks.futility", p.decision.rule[0], "superiority or non_inferiority"
 
 
 def _anytime(p: Protocol) -> Iterator[_Unsupported]:

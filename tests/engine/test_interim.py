@@ -7,9 +7,11 @@ import random
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from fairtrial.analysis.distributions import normal_sf, normal_upper_quantile
+from fairtrial.analysis.stagewise import conditional_power, final_within
 from fairtrial.engine import boundaries
 from fairtrial.engine.conclude import conclude, detail
 from fairtrial.engine.interim import AfterStopping, after_stopping, futility_notes
@@ -53,6 +55,38 @@ def test_worse_treatment_is_futile_and_binds_nobody(bridge: Any) -> None:
     (note,) = futility_notes(trial.protocol, trial.context.taken)
     assert note.is_futile
     assert trial.context.taken[0].continues
+
+
+@pytest.mark.parametrize(
+    ("rule", "shift"), [("equivalence", 0.0), ("[superiority, equivalence]", 0.08)]
+)
+def test_note_of_equivalence_is_the_chance_of_a_last_interval(
+    bridge: Any, rule: str, shift: float
+) -> None:
+    """Drawn last estimates, the trend going on, conclude as often as the note says."""
+    decision = f"{{rule: {rule}, margin: 0.15}}"
+    trial = drawn(bridge, {"A": 0.5, "B": 0.5 + shift}, decision=decision).take(1)
+    (note,) = futility_notes(trial.protocol, trial.context.taken)
+    found = trial.context.taken[0].comparisons[0].endpoints[0]
+    t, last = found.information_fraction, trial.context.looks[1].tests[0].z
+    error = found.standard_error * math.sqrt(t)
+    source = np.random.default_rng(3)
+    # The remaining part has the same mean as the part seen, and its own error.
+    rest = found.estimate + source.normal(size=400_000) * error / math.sqrt(1.0 - t)
+    final = t * found.estimate + (1.0 - t) * rest
+    concludes = (final - last * error > -0.15) & (final + last * error < 0.15)
+    if "superiority" in rule:
+        concludes |= final - last * error > 0.15
+    assert 0.01 < note.conditional_power < 0.99
+    assert note.conditional_power == pytest.approx(float(np.mean(concludes)), abs=0.004)
+
+
+def test_one_range_above_is_conditional_power() -> None:
+    """The chance of ending above one limit is that of the statistic beyond its boundary."""
+    for z, t, critical in ((0.4, 0.3, 2.1), (1.9, 0.8, 2.0), (-1.0, 0.5, 1.96)):
+        error = 0.2 * math.sqrt(t)
+        chance = final_within(0.2 * z, error, t, [(critical * error, math.inf)])
+        assert chance == pytest.approx(conditional_power(z, t, critical), abs=1e-12)
 
 
 def test_no_note_unless_asked_and_something_is_to_come(bridge: Any) -> None:
