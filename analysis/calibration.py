@@ -74,12 +74,16 @@ def platt(scores: FloatArray, labels: IntArray) -> Platt | Undetermined:
     loss = _cross_entropy(design, weights, target)
     for _ in range(_STEPS):
         step = _newton_step(design, weights, target)
-        scale = 1.0
-        while _cross_entropy(design, weights + scale * step, target) > loss and scale > 1e-10:
+        scale, before = 1.0, loss
+        # Near the minimum a whole step changes the loss by less than rounding, either way.
+        limit = loss * (1.0 + 1e-14)
+        loss = _cross_entropy(design, weights + step, target)
+        while loss > limit and scale > 1e-10:
             scale *= 0.5
+            loss = _cross_entropy(design, weights + scale * step, target)
         weights = weights + scale * step
-        loss = _cross_entropy(design, weights, target)
-        if float(np.max(np.abs(step))) < 1e-12 * (1.0 + float(np.max(np.abs(weights)))):
+        small = 1e-12 * (1.0 + float(np.max(np.abs(weights))))
+        if loss >= before or float(np.max(np.abs(step))) < small:
             break
     return Platt(slope=float(weights[0]), intercept=float(weights[1]))
 

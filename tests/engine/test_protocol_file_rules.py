@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.protocol_file import parse_protocol
+from fairtrial.engine.protocol_file import check_supported, parse_protocol
 from fairtrial.ledger.errors import ProtocolError
 
 BLOCK_RULE = (Path(__file__).parent / "data" / "block_rule.yaml").read_text()
@@ -855,6 +855,82 @@ RULE_CASES: list[tuple[str, list[tuple[str, str]], str, str]] = [
         "arms.A.driver",
         "no driver of its own",
     ),
+    (
+        "another rule's parameter",
+        [("{name: calibrated_block}", "{name: calibrated_block, recall: 0.9}")],
+        "arms.A.rule.recall",
+        "no parameter recall",
+    ),
+    (
+        "rule precision",
+        [("precision: 0.95, recall", "precision: 1, recall")],
+        "arms.B.rule.precision",
+        "no threshold can reach it",
+    ),
+    ("rule recall", [("recall: 0.98", "recall: 0")], "arms.B.rule.recall", "every threshold"),
+    (
+        "rule bound",
+        [("name: calibrated_block", "name: precision_bound_block, bound: wilsn")],
+        "arms.A.rule.bound",
+        "not acceptable",
+    ),
+    (
+        "a field of a driver beside a rule",
+        [("A: {rule: {name: calibrated_block}}",
+          "A: {rule: {name: calibrated_block}, replay_only: true}")],
+        "arms.A.replay_only",
+        "no replay_only of its own",
+    ),
+    ("budget of an arm", [("usd: 0", "usd: 0, arms: {A: {usd: 0}}")], "budget.arms", "no arm"),
+    (
+        "live scoring",
+        [("{kind: recorded, file: scores.jsonl, columns: {unit: unit, score: s, answer: verdict}}",
+          "{kind: command, argv: [score.sh]}"), ("replay_only: true", "replay_only: false")],
+        "scoring.replay_only",
+        "has a price",
+    ),
+    (
+        "scoring without a score",
+        [("score: s, ", "")],
+        "scoring.driver.columns",
+        "the field score is not mapped",
+    ),
+    (
+        "another value",
+        [("type: binary, value: flagged", "type: binary, value: passed")],
+        "endpoints.coverage.value",
+        "differ in what they flag alone",
+    ),
+    (
+        "another type",
+        [("type: binary, value: flagged", "type: bounded, bounds: [0, 1], value: flagged")],
+        "endpoints.coverage.type",
+        "precision or a rate",
+    ),
+    ("no target", [(", target: 0.95", "")], "endpoints.flagged_precision.target", "missing"),
+    ("target of 1", [("target: 0.95", "target: 1")], "endpoints.flagged_precision.target",
+     "no bound"),
+    (
+        "lower is better",
+        [("value: flagged, better: higher, target", "value: flagged, better: lower, target")],
+        "endpoints.flagged_precision.better",
+        "better when it is higher",
+    ),
+    ("two populations alike", [("secondary: [all]", "secondary: [twins]")],
+     "populations.secondary", "also a secondary"),
+    (
+        "the incumbent judged",
+        [("arm: B, ", "arm: A, ")],
+        "decision.arm",
+        "isn't the treatment",
+    ),
+    ("each without families", [(", stratum: family", ""), ("strata: pooled", "strata: each")],
+     "units.stratum", "missing"),
+    ("a rule of comparisons", [("rule: precision_bound, arm: B, bound: cluster_aware, "
+                                "strata: pooled", "rule: superiority")], "decision.rule",
+     "judged by precision_bound"),
+    ("an effect", [("effect: none", "effect: 0.1")], "power.effect", "no difference"),
+    ("estimand", [("unit_weighted", "cluster_weighted")], "analysis.estimand", "weighs flags"),
     ("scoring costs", [("usd: 0", "usd: 1")], "budget.usd", "no cost"),
     ("scoring fold", [(", fold: fold", "")], "units.fold", "missing"),
     ("scoring fold_role", [("fold_role: outer", "fold_role: inner")], "scoring.fold_role", "not"),
@@ -880,6 +956,37 @@ def test_every_row_of_a_decision_rule_refuses(
     found = problems(edited(BLOCK_RULE, *edits))
     assert [where] == [path for path, _ in found]
     assert what in found[0][1]
+
+
+def test_twins_need_their_column() -> None:
+    """The primary population and what rules learn from say once that there are none."""
+    found = problems(edited(BLOCK_RULE, (" twin: pair,", "")))
+    assert found == [("populations.primary", "no unit has a twin")]
+    text = edited(BLOCK_RULE, (" twin: pair,", ""), ("primary: twins", "primary: all"),
+                  ("secondary: [all]", "secondary: []"))  # fmt: skip
+    assert problems(text) == [("arms.B.rule.select_on", "no unit has a twin")]
+
+
+UNSUPPORTED: list[tuple[str, tuple[str, str], str]] = [
+    ("looks", ("budget:", "looks: {at: [0.5, 1], icc: 0.1}\nbudget:"), "looks.at"),
+    ("number", ("ungraded: exclude_pair", "ungraded: 0"), "missing.rules.ungraded"),
+    ("blinding", ("budget:", "blinding: {arms: true}\nbudget:"), "blinding.arms"),
+    ("analyse", ("arm: B,", "arm: B, on_under_run: analyse,"), "decision.on_under_run"),
+    ("diagnostic", ("budget:", "diagnostics: {time_drift: inconclusive}\nbudget:"),
+     "diagnostics.time_drift"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("edit", "where"), [pytest.param(edit, where, id=name) for name, edit, where in UNSUPPORTED]
+)
+def test_what_a_decision_rule_cannot_do_yet_is_named(edit: tuple[str, str], where: str) -> None:
+    """Understood, and refused by its field before anything is on record."""
+    text = edited(BLOCK_RULE, edit)
+    protocol = parse_protocol(text.encode(), name="p.yaml", media="yaml")
+    with pytest.raises(ProtocolError) as caught:
+        check_supported(protocol)
+    assert where in [problem.where for problem in caught.value.problems]
 
 
 def test_a_decision_rule_without_scoring_is_refused() -> None:
