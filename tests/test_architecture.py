@@ -61,6 +61,7 @@ LIBRARIES_OF_MODULE = {
     "engine/timestamping.py": ("cryptography", "rfc3161_client"),
     # The bridge from events to arrays and back.
     "engine/arrays.py": ("numpy",),
+    "engine/completing.py": ("numpy",),
     "engine/assigned_arrays.py": ("numpy",),
     "engine/winning.py": ("numpy",),
     "engine/frames.py": ("numpy",),
