@@ -15,10 +15,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from fairtrial.analysis.auc import ClusteredAuc, auc_clustered_difference
+from fairtrial.analysis.auc_bootstrap import auc_bootstrap
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.grouping import FloatArray, IntArray
+from fairtrial.analysis.labelled import deciding_precision
 from fairtrial.analysis.mcnemar import mcnemar_exact
-from fairtrial.analysis.sequential import spending_boundary
+from fairtrial.analysis.resampling import Bootstrap, cluster_bootstrap
+from fairtrial.analysis.sequential import (
+    check_explicit_boundary,
+    information_fractions,
+    spending_boundary,
+)
 from fairtrial.analysis.values import Undetermined
 from fairtrial.analysis.verdict import decide, guard_findings
 
@@ -193,3 +201,95 @@ def test_error_rates_several_primaries_without_a_rule() -> None:
     adjusted = [any(lower[k : k + 3]) for k in range(0, len(lower), 3)]
     assert _percent(thirds) > 2.0 * _percent(against)
     assert _percent(adjusted) <= 2.75
+
+
+def test_error_rates_given_boundaries_are_not_checked() -> None:
+    """Values of z for two looks, kept for five, spend twice alpha: the old rule takes any list."""
+    two = spending_boundary([0.5, 1.0], alpha=0.05).critical_values
+    five = [0.2, 0.4, 0.6, 0.8, 1.0]
+    kept = [two[0], *(two[1] for _ in five[1:])]
+    found = check_explicit_boundary(kept, five, alpha=0.05)
+    assert found.spends > 0.1
+    assert not found.acceptable
+    assert check_explicit_boundary(two, [0.5, 1.0], alpha=0.05).acceptable
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("clusters", "stops", "wrong"), [(12, 7.0, 8.0), (20, 3.0, 6.0)])
+def test_error_rates_a_look_at_half_of_a_half(clusters: int, stops: float, wrong: float) -> None:
+    """The interim look takes half of the clusters present, and the end an unadjusted interval.
+
+    Planned are stops in 0.5 % of runs without a difference, and 5 % wrong verdicts in all.
+    """
+    half, rng = clusters // 2, np.random.default_rng(3)
+    boundary = spending_boundary([0.5, 1.0], alpha=0.05)
+    stopped, old, ours = [], [], []
+    for run in _runs(clusters):
+        few = np.sort(rng.permutation(half)[: half // 2])
+        part = Run(sizes=run.sizes[few], wins=run.wins[few], losses=run.losses[few])
+        gap = abs(part.sums.sum() / part.sizes.sum())
+        stopped.append(gap > 2.797 * _bootstrap_error(part, few.size))
+        cut = half if stopped[-1] else clusters
+        gap = abs(run.sums[:cut].sum() / run.sizes[:cut].sum())
+        old.append(gap > 1.96 * _bootstrap_error(run, cut))
+        looks = zip((half, clusters), boundary.nominal_p, strict=True)
+        ours.append(any(_excludes(_ours(run, cut, p), 0.0) for cut, p in looks))
+    assert _percent(stopped) > stops
+    assert _percent(old) > wrong
+    assert _percent(ours) <= 5.5
+
+
+def test_error_rates_undefined_resamples_are_dropped() -> None:
+    """Flags in one cluster: the old rule makes an interval of what is left, ours none."""
+    right, flags = (number * (np.arange(6) == 0).astype(np.float64) for number in (3.0, 4.0))
+    rng = np.random.default_rng(4)
+    picks = rng.integers(0, 6, (RESAMPLES, 6))
+    drawn = flags[picks].sum(axis=1)
+    kept = right[picks].sum(axis=1)[drawn > 0.0] / drawn[drawn > 0.0]
+    assert kept.size < 0.75 * RESAMPLES
+    assert np.quantile(kept, 0.025) == np.quantile(kept, 0.975) == 0.75
+    found = cluster_bootstrap(right, flags, seed=1, resamples=1_999)
+    assert isinstance(found, Bootstrap)
+    for interval in (found.percentile, found.bca, found.studentised):
+        assert isinstance(interval, Undetermined)
+    codes = np.repeat(np.arange(6), 4)
+    labels = np.tile([1, 1, 1, 0], 6)
+    flagged = (codes == 0).astype(np.float64)
+    nothing = deciding_precision(flagged, flagged, labels, codes, nominal_p=0.05)
+    assert isinstance(nothing, Undetermined)
+
+
+def test_error_rates_a_cluster_drawn_twice_counts_once() -> None:
+    """Keyed by name, a copy of a cluster replaces the other: the error is a fifth short."""
+    rng = np.random.default_rng(5)
+    means = rng.normal(size=40)
+    old = [means[np.unique(rng.integers(0, 40, 40))].mean() for _ in range(4_000)]
+    found = cluster_bootstrap(means, np.ones(40), seed=2, resamples=4_000)
+    assert isinstance(found, Bootstrap)
+    true = float(np.std(means)) / math.sqrt(40)
+    assert float(np.std(old)) < 0.85 * true
+    assert found.standard_error == pytest.approx(true, rel=0.04)
+    codes = np.repeat(np.arange(40), 6)
+    labels = np.tile([1, 0, 1, 0, 1, 0], 40)
+    control = rng.normal(size=240) + labels + means[codes] * (labels - 0.5)
+    treatment = control + 0.8 * rng.normal(size=240)
+    area = auc_bootstrap(control, treatment, labels, codes, seed=3, resamples=1_999)
+    formula = auc_clustered_difference(control, treatment, labels, codes)
+    assert isinstance(area, Bootstrap)
+    assert isinstance(formula, ClusteredAuc)
+    assert area.standard_error == pytest.approx(math.sqrt(formula.variance), rel=0.12)
+
+
+def test_error_rates_information_is_not_the_share_of_clusters() -> None:
+    """The squared correlation of running and final sums is the frozen fraction, not 1/2."""
+    rng = np.random.default_rng(6)
+    sizes = np.array([231, 20, 20, 18, 18, 16, 15, 14, 12, 10, 8, 6])
+    noise = rng.normal(size=(40_000, 12)) * np.sqrt(sizes * (1.0 + (sizes - 1.0) * 0.054))
+    for order in (np.arange(12), np.arange(12)[::-1]):
+        running = noise[:, order[:6]].sum(axis=1)
+        true = float(np.corrcoef(running, noise.sum(axis=1))[0, 1]) ** 2
+        (found, _) = information_fractions(
+            sizes[order], [6, 12], icc=0.054, estimand="unit_weighted"
+        )
+        assert found == pytest.approx(true, abs=0.01)
+        assert abs(true - 0.5) > 0.3
