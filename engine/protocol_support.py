@@ -139,6 +139,9 @@ def _blinding(p: Protocol) -> Iterator[_Unsupported]:
     """Yields what would tell blinded arms apart by the readable part of the ledger."""
     if not p.blinding.arms or p.kind == "decision_rule":
         return
+    if p.kind != "comparison":
+        yield "blinding.arms", f"true with {p.kind}", "false, or a comparison"
+        return
     if p.design.pairing != "paired":
         yield "design.pairing", p.design.pairing, "paired, where arms are blinded"
     terms = {name: arm_terms(p, name) for name in p.arms}

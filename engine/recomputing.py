@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from fairtrial.ledger.errors import LedgerError, StoreError
+from fairtrial.ledger.errors import IntegrityError, LedgerError, StoreError
 from fairtrial.ledger.events import Amend, Freeze, Look, LookPlan, Redact, Register
 from fairtrial.ledger.findings import Finding, Level, NumbersCase
 from fairtrial.ledger.log import find_event
@@ -27,6 +27,7 @@ from fairtrial.ledger.protocol import Protocol, decode_resolved, encode_resolved
 from fairtrial.ledger.state import Experiment
 
 from .assigning import plan_of
+from .blinding import registered_identity
 from .concluding import conclude_event, look_event
 from .look_table import look_table
 from .plan import Plan, parse_plan, plan_lines
@@ -99,7 +100,11 @@ def _look(reader: Reader, seq: int, event: Look, known: Experiment) -> Iterator[
         if find_event(reader.store, event.experiment, "unblind", number=1) is None:
             # Replay says that the level is skipped: opening it is for `unblind`.
             return
-        event = Seals(reader).look(event)
+        try:
+            event = Seals(reader).look(event)
+        except IntegrityError as error:
+            yield _finding(seq, "numbers", "sealed", error.expected, error.found)
+            return
     again = look_event(reader, known, event.number, event.basis)
     yield from _differences(seq, again, event, level="numbers")
 
@@ -149,6 +154,21 @@ def _plan(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterato
         ("arms", _terms(protocol), _frozen_terms(event)),
     ):
         yield from _differences(seq, expected, found, level="rules", path=path)
+    yield from _openings(reader, seq, event, known)
+
+
+def _openings(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterator[Finding]:
+    """Compares what the freeze kept of each blinded arm with its commitment, telling nothing."""
+    frozen = msgspec.structs.replace(known, arms=event.arms)
+    for arm in event.arms:
+        if arm.commitment is None or not reader.blobs.has(arm.identity):
+            # One that is missing is a finding of the files, or was erased on record.
+            continue
+        try:
+            registered_identity(reader, frozen, arm)
+        except IntegrityError as error:
+            path = f"arms.{arm.name}.commitment"
+            yield _finding(seq, "rules", path, error.expected, error.found)
 
 
 def _table(protocol: Protocol, plan: Plan, units: Units) -> tuple[LookPlan, ...]:
