@@ -1,4 +1,4 @@
-"""`ledger export`: a copy of a ledger, an archive for an auditor, or files for a static host."""
+"""`ledger export`: a copy of a ledger, an archive, files for a static host, or a statement."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from .copied import print_copied
-from .options import ledger_option, verb
+from .options import key_option, ledger_option, verb
 from .output import Output, label
 from .text_numbers import quantity
 
 if TYPE_CHECKING:
     from fairtrial.engine.bundling import Bundled
+    from fairtrial.engine.statement import Stated
     from fairtrial.engine.tiling import Tiled
 
 __all__ = ("command",)
@@ -26,6 +27,7 @@ __all__ = ("command",)
     ledger export copy.jsonl
     ledger export --bundle evidence.zip
     ledger export --tiles public/log
+    ledger export --statement result.dsse.json --key lab
     """,
 )
 @click.argument("target", type=click.Path(path_type=Path), required=False)
@@ -47,6 +49,14 @@ __all__ = ("command",)
     metavar="FILE",
     help="With --tiles: the signed head, such as a cosigned one; default: the newest here.",
 )
+@click.option(
+    "--statement",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A result as a signed in-toto Statement (DSSE), to be kept beside what was compared.",
+)
+@click.option("--experiment", metavar="NAME", help="With --statement: which, if there are several.")
+@key_option
 @ledger_option
 def command(
     out: Output,
@@ -54,16 +64,27 @@ def command(
     bundle: Path | None,
     tiles: Path | None,
     checkpoint: Path | None,
+    statement: Path | None,
+    experiment: str | None,
+    key: str | None,
     ledger: Path,
 ) -> None:
     """Copies a whole ledger with its blobs into TARGET; .jsonl or .db picks the store.
 
     Every entry, its leaf and the root stay the same. A file that exists is never overwritten.
     """
-    if sum(one is not None for one in (target, bundle, tiles)) != 1:
-        raise click.UsageError("give TARGET, or --bundle FILE.zip, or --tiles DIR")
+    if sum(one is not None for one in (target, bundle, tiles, statement)) != 1:
+        raise click.UsageError(
+            "give one of TARGET, --bundle FILE.zip, --tiles DIR, --statement FILE"
+        )
     if checkpoint is not None and tiles is None:
         raise click.UsageError("--checkpoint goes with --tiles DIR")
+    if experiment is not None and statement is None:
+        raise click.UsageError("--experiment goes with --statement FILE")
+    if statement is not None:
+        from fairtrial.engine.statement import export_statement
+
+        _print_statement(out, export_statement(ledger, statement, name=experiment, key=key))
     if tiles is not None:
         from fairtrial.engine.tiling import export_tiles
 
@@ -94,6 +115,13 @@ def _print_bundle(out: Output, done: Bundled, ledger: Path, bundle: Path) -> Non
         "absent": list(done.absent),
     }
     out.end(value, receipt=done.receipt, next_command=f"unzip -l {shlex.quote(str(bundle))}")
+
+
+def _print_statement(out: Output, done: Stated) -> None:
+    about = f"the result of {done.experiment}, entry {done.seq}: {done.verdict}"
+    out.text(label("statement", f"{done.path}   {about}"))
+    out.text(label("signed by", done.vkey))
+    out.end({"v": 1, **done._asdict(), "path": str(done.path)})
 
 
 def _print_tiles(out: Output, done: Tiled, ledger: Path, tiles: Path) -> None:

@@ -266,3 +266,20 @@ def test_tiles_without_a_signed_head_are_refused(keyed: Shell) -> None:
     refused = keyed.ledger("export", "--tiles", "log")
     assert (3, True) == (refused.code, "ledger checkpoint --key" in refused.err)
     assert not (keyed.folder / "log").exists()
+
+
+def test_statement_of_a_result_is_exported(keyed: Shell) -> None:
+    """In words and in JSON; refused before the result, and used with nothing else."""
+    keyed.ok("register", "--key", "lab")
+    early = keyed.ledger("export", "--statement", "s.json", "--key", "lab")
+    assert (3, True) == (early.code, "no result that counts" in early.err)
+    keyed.ok("run", "--key", "lab")
+    keyed.ok("result", "--key", "lab")
+    said = keyed.ok("export", "--statement", "s.json", "--key", "lab")
+    assert "statement s.json   the result of " in said.out
+    assert vkey(keyed) in said.out
+    value = keyed.ok("export", "--statement", "t.json", "--key", "lab", "--json").json
+    assert ("t.json", "adopt") == (value["path"], value["verdict"])
+    assert (keyed.folder / "s.json").read_bytes() == (keyed.folder / "t.json").read_bytes()
+    assert 2 == keyed.ledger("export", "copy.db", "--experiment", "x").code
+    assert 2 == keyed.ledger("export", "copy.db", "--statement", "u.json").code
