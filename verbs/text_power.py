@@ -67,7 +67,7 @@ def _assumed_text(found: Simulation) -> str:
         if assumed.discordance is not None
         else f"sd {plain(assumed.sd)}"
     )
-    where = "of the protocol" if assumed.units is None else f"of a pilot of {assumed.units} pairs"
+    where = "of the protocol" if assumed.units is None else f"of a pilot of {assumed.units} units"
     return f"{spread}, icc {plain(assumed.icc)}, lost {100 * assumed.missing:.1f} % ({where})"
 
 
