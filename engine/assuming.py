@@ -31,10 +31,11 @@ from .assigning import is_assigned
 from .evaluate import AnalysisContext, frame_of
 from .frames import Pairs
 from .simulated_outcomes import gate_of
+from .slot_values import ONE_OR_NONE
 
 __all__ = ("SIMULATED_TYPES", "Assumed", "assumed_by", "model_of", "pilot_assumption")
 
-SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost", "win_rate")
+SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost", "win_rate", "all_pass")
 
 
 class Assumed(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +117,7 @@ def pilot_assumption(protocol: Protocol, pilot: AnalysisContext) -> Assumed:
     spread = math.sqrt(math.fsum(((differences - mean) ** 2).tolist()) / (n - 1))
     found = icc_anova(differences, scaled.clusters)
     control = scaled.completions[0].control
-    is_binary = endpoint.type == "binary"
+    is_binary = endpoint.type in ONE_OR_NONE
     by_share = is_binary or endpoint.type == "win_rate"
     return Assumed(
         discordance=float((differences != 0.0).sum()) / n if by_share else None,
@@ -174,8 +175,8 @@ def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: f
         return _model_of_arms(endpoint, assumed, effect)
     if endpoint.type == "win_rate":
         return _model_of_wins(endpoint, assumed, effect)
-    discordance = assumed.discordance if endpoint.type == "binary" else None
-    if endpoint.type == "binary" and discordance is None:
+    discordance = assumed.discordance if endpoint.type in ONE_OR_NONE else None
+    if endpoint.type in ONE_OR_NONE and discordance is None:
         # Of a difference of -1, 0 or 1 the spread and the mean give the share that differs.
         discordance = min(1.0, (assumed.sd or 0.0) ** 2 + effect**2)
     if discordance is not None:
@@ -222,7 +223,7 @@ def _model_of_wins(endpoint: Endpoint, assumed: Assumed, effect: float) -> PairM
 
 def _model_of_arms(endpoint: Endpoint, assumed: Assumed, effect: float) -> PairModel:
     """Returns the model of units in one arm each; a rate follows from the spread of yes or no."""
-    sd, is_binary = assumed.sd or 0.0, endpoint.type == "binary"
+    sd, is_binary = assumed.sd or 0.0, endpoint.type in ONE_OR_NONE
     base = _middle(endpoint, assumed, effect, sd)
     if is_binary and assumed.base is None:
         base = (1.0 - math.sqrt(max(1.0 - 4.0 * sd * sd, 0.0))) / 2.0
@@ -249,7 +250,7 @@ def _model_of_arms(endpoint: Endpoint, assumed: Assumed, effect: float) -> PairM
 def _middle(endpoint: Endpoint, assumed: Assumed, effect: float, sd: float) -> float:
     if assumed.base is not None:
         return assumed.base
-    if endpoint.type == "binary":
+    if endpoint.type in ONE_OR_NONE:
         return 0.5
     if endpoint.bounds is not None:
         return (endpoint.bounds[0] + endpoint.bounds[1]) / 2.0

@@ -36,6 +36,7 @@ from .estimates import BY_LABEL
 from .finals import Final
 from .frames import Frame, Pairs
 from .resampled import auc_bootstrap_beside, bootstrap_beside, wild_beside
+from .slot_values import ONE_OR_NONE
 from .wording import cluster_noun, plural, unit_noun
 
 __all__ = ("Json", "tests_beside", "warnings_of")
@@ -56,7 +57,7 @@ def tests_beside(frame: Frame, final: Final) -> Json:
     also = frame.protocol.analysis.also
     if final.pairs.treated is not None:
         return {**tests, **_of_arms(frame.protocol, final)}
-    if "mcnemar" in also and final.endpoint.type == "binary":
+    if "mcnemar" in also and final.endpoint.type in ONE_OR_NONE:
         tests["mcnemar"] = _mcnemar(frame.protocol, final)
     if "bootstrap" in also and final.endpoint.type == "auc" and final.pairs.units.size:
         tests["bootstrap"] = _beside(
@@ -114,7 +115,7 @@ def warnings_of(frame: Frame, ending: Ending, final: Final) -> list[str]:
         found.append("shown beside: it does not decide")
     if not ending.planned:
         found.append("the run did not end as planned, so the interval does not keep its level")
-    shown = "mcnemar" in frame.protocol.analysis.also and final.endpoint.type == "binary"
+    shown = "mcnemar" in frame.protocol.analysis.also and final.endpoint.type in ONE_OR_NONE
     if shown and final.pairs.treated is None and frame.protocol.units.cluster is not None:
         found.append("mcnemar ignores clusters")
     if _has_differences(final):

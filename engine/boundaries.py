@@ -42,6 +42,8 @@ from fairtrial.ledger.protocol import Comparison, Endpoint, Protocol
 from .arrays import cluster_sizes_in_order, counts_in_order
 from .assigning import is_assigned
 from .plan import LookCut, Plan
+from .protocol_defaults import ALL_REPLICATES
+from .slot_values import ONE_OR_NONE
 from .units import Units
 
 __all__ = (
@@ -226,7 +228,7 @@ def guards_of(protocol: Protocol) -> Guards:
 
 def discordance_counts(endpoint: Endpoint) -> bool:
     """Returns whether an endpoint of pairs needs clusters in which the arms differ."""
-    kinds = ("binary", "bounded", "agreement", "pass_at_k", "pass_hat_k", "win_rate")
+    kinds = ("bounded", "win_rate", "binary", *ALL_REPLICATES)
     return endpoint.type in kinds
 
 
@@ -264,7 +266,7 @@ def uses_t(protocol: Protocol, endpoint: Endpoint) -> bool:
     """Returns whether the degrees of freedom matter: not for Tango's z on single units."""
     if is_anytime(protocol):
         return False
-    tango = endpoint.type == "binary" and not is_assigned(protocol)
+    tango = endpoint.type in ONE_OR_NONE and not is_assigned(protocol)
     return protocol.units.cluster is not None or not tango
 
 

@@ -37,6 +37,7 @@ from .arrays import logged
 from .assigned_arrays import finite, in_arm, is_flat
 from .boundaries import NOMINAL_P_MIN, is_anytime
 from .frames import Completion, Pairs
+from .slot_values import ONE_OR_NONE
 
 __all__ = ("BY_LABEL", "Limits", "Numbers", "ScaleName", "control_mean", "estimate", "scales_of")
 
@@ -337,7 +338,7 @@ def _middle(means: Sequence[float | None], scale: ScaleName) -> float | None:
 
 def _family(endpoint: Endpoint, completion: Completion) -> Family:
     # A declared number may stand for a lost outcome, and then a difference is no longer -1, 0, 1.
-    if endpoint.type != "binary":
+    if endpoint.type not in ONE_OR_NONE:
         return "mean"
     values = completion.differences
     return "binary" if bool(((values == 0.0) | (abs(values) == 1.0)).all()) else "mean"

@@ -38,7 +38,7 @@ from .boundaries import (
     needs_discordance,
 )
 from .plan import Plan
-from .slot_values import direction
+from .slot_values import ONE_OR_NONE, direction
 from .units import Units
 
 __all__ = (
@@ -231,7 +231,7 @@ def assess(
         rule=decision_rules(protocol)[0],
         margin=margin_on(test.endpoint, protocol.decision.margin or 0.0),
         target=protocol.power.target,
-        binary=test.endpoint.type == "binary" and not is_anytime(protocol),
+        binary=test.endpoint.type in ONE_OR_NONE and not is_anytime(protocol),
         discordance_guard=needs_discordance(protocol, test.endpoint),
         guards=guards_of(protocol),
     )

@@ -43,7 +43,7 @@ RULE_PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 
 # Types that take all replicates of a unit themselves and so have no reducer.
-ALL_REPLICATES = ("agreement", "pass_at_k", "pass_hat_k")
+ALL_REPLICATES = ("agreement", "pass_at_k", "pass_hat_k", "pass_hat_k_plugin", "all_pass")
 
 _JSONL = (".jsonl", ".ndjson")
 

@@ -39,10 +39,15 @@ _HOLDS: dict[EndpointType, tuple[str, ...]] = {
     "agreement": (*_FLAGS, *_SCORES),
     "pass_at_k": (*_FLAGS, *_SCORES),
     "pass_hat_k": (*_FLAGS, *_SCORES),
+    "pass_hat_k_plugin": (*_FLAGS, *_SCORES),
+    "all_pass": (*_FLAGS, *_SCORES),
     "win_rate": (*_SCORES, *_MEASURES),
 }
 _LABELLED = ("auc", "within_twin_auc", "precision")
 _NO_WORST = ("continuous", "cost", "auc", "within_twin_auc")
+_WITH_K = ("pass_at_k", "pass_hat_k", "pass_hat_k_plugin")
+# Types whose number depends on how many replicates there are, or says so by its name.
+_BY_COUNT = ("pass_hat_k", "pass_hat_k_plugin", "all_pass")
 _MEASURED = (*_FLAGS, *_SCORES)
 
 
@@ -164,7 +169,7 @@ def _check_reducer(p: Protocol, endpoint: Endpoint, reading: Reading) -> None:
         reading.refuse(
             f"{path}.reducer", "an even number has no majority", found=found, needs=needs
         )
-    if reducer in ("any", "all", "at_least") or kind == "pass_hat_k":
+    if reducer in ("any", "all", "at_least") or kind in _BY_COUNT:
         _check_equal_repeats(p, endpoint, reading)
 
 
@@ -185,7 +190,7 @@ def _check_equal_repeats(p: Protocol, endpoint: Endpoint, reading: Reading) -> N
 
 def _check_k(p: Protocol, endpoint: Endpoint, reading: Reading) -> None:
     path, kind = f"endpoints.{endpoint.name}", endpoint.type
-    takes_k = endpoint.reducer == "at_least" or kind in ("pass_at_k", "pass_hat_k")
+    takes_k = endpoint.reducer == "at_least" or kind in _WITH_K
     needs = [f"{path}.type", f"{path}.reducer", "arms"]
     least = min((arm.repeats for arm in p.arms.values()), default=1)
     if takes_k and endpoint.k is None:
@@ -197,6 +202,10 @@ def _check_k(p: Protocol, endpoint: Endpoint, reading: Reading) -> None:
     elif not takes_k and endpoint.k is not None:
         todo = "leave it out: it is for at_least, pass_at_k and pass_hat_k"
         reading.refuse(f"{path}.k", "k has no meaning here", todo=todo, needs=needs)
+    if kind == "pass_hat_k_plugin" and endpoint.role != "secondary":
+        what = "the plug-in estimate of pass^k is biased upwards, so it decides nothing"
+        todo = "write `role: secondary`, and `type: pass_hat_k` for what decides"
+        reading.refuse(f"{path}.role", what, found=endpoint.role, todo=todo, needs=needs)
     if kind == "agreement" and least < 2:
         what = "agreement needs two replicates"
         expected = "`repeats` of 2 or more in every arm"
@@ -236,7 +245,7 @@ def _why_not(p: Protocol, endpoint: Endpoint, status: MissingStatus) -> str:
 
 def _why_not_number(endpoint: Endpoint, number: float) -> str:
     low, high = endpoint.bounds or (-float("inf"), float("inf"))
-    if endpoint.type in ("binary", "precision", "agreement", "pass_at_k", "pass_hat_k"):
+    if endpoint.type in ("binary", "precision", *ALL_REPLICATES):
         return "" if number in (0.0, 1.0) else f"type {endpoint.type} is 0 or 1"
     if not low <= number <= high:
         return f"outside the bounds {low} to {high}"

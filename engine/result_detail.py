@@ -29,6 +29,7 @@ from .frames import Frame
 from .interim import AfterStopping, after_stopping, futility_notes
 from .reasoning import reason_text
 from .result_body import ResultBody
+from .slot_values import ONE_OR_NONE
 from .tipping import Change, Step, Tipping
 from .winning import EVEN, wins_of
 from .wording import cluster_noun, in_points, plural, unit_noun
@@ -276,7 +277,7 @@ def _tipping(found: Tipping | None) -> Json | None:
 
 
 def _discordant(final: Final, numbers: Numbers) -> Json | None:
-    if final.endpoint.type != "binary" or final.pairs.treated is not None:
+    if final.endpoint.type not in ONE_OR_NONE or final.pairs.treated is not None:
         return None
     return {
         "only_control": numbers.only_control,

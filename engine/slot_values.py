@@ -28,10 +28,12 @@ from .answer_fields import SCORE_MAX
 from .outcomes import Outcomes
 from .protocol_defaults import ALL_REPLICATES
 
-__all__ = ("YES_OR_NO", "direction", "extremes", "reduced", "slot_values")
+__all__ = ("ONE_OR_NONE", "YES_OR_NO", "direction", "extremes", "reduced", "slot_values")
 
 # Types whose outcomes are 0 or 1.
-YES_OR_NO: Final = ("binary", "precision", "agreement", "pass_at_k", "pass_hat_k")
+YES_OR_NO: Final = ("binary", "precision", *ALL_REPLICATES)
+# Types whose number of a unit is 0 or 1 in either arm, so that a difference is -1, 0 or 1.
+ONE_OR_NONE: Final = ("binary", "all_pass")
 
 # Beyond every number that an outcome may have, and still small enough to add up.
 _BEYOND: Final = 1e3 * SCORE_MAX
@@ -63,7 +65,7 @@ def direction(endpoint: Endpoint) -> Better:
 def extremes(endpoint: Endpoint) -> tuple[float, float]:
     """Returns the worst and the best value that an endpoint can take; NaN where it has none."""
     low, high = endpoint.bounds or (math.nan, math.nan)
-    if endpoint.type in ("binary", "pass_at_k", "pass_hat_k"):
+    if endpoint.type in YES_OR_NO:
         low, high = 0.0, 1.0
     if endpoint.type == "win_rate" and endpoint.bounds is None:
         low, high = -_BEYOND, _BEYOND
@@ -159,6 +161,14 @@ def _pass_hat(count: IntArray, passed: FloatArray, k: int) -> FloatArray:
     return _choose(passed, k) / np.maximum(_choose(count.astype(np.float64), k), 1.0)
 
 
+def _power(share: FloatArray, k: int) -> FloatArray:
+    """Returns share to the power of k by multiplication, the same on every machine."""
+    product = np.ones_like(share)
+    for _ in range(k):
+        product = product * share
+    return product
+
+
 def _agreement(count: IntArray, passed: FloatArray, k: int) -> FloatArray:
     both = _choose(passed, 2) + _choose(count - passed, 2)
     return both / np.maximum(_choose(count.astype(np.float64), 2), 1.0)
@@ -166,9 +176,12 @@ def _agreement(count: IntArray, passed: FloatArray, k: int) -> FloatArray:
 
 _OfAll: TypeAlias = Callable[[IntArray, FloatArray, int], FloatArray]
 
-# From replicates that count and those that passed to one number a unit, unbiased.
+# From replicates that count and those that passed to one number a unit; unbiased but for the two
+# that say otherwise by their names.
 _OF_ALL: Final[Mapping[str, _OfAll]] = {
     "pass_hat_k": _pass_hat,
+    "pass_hat_k_plugin": lambda count, passed, k: _power(passed / np.maximum(count, 1), k),
+    "all_pass": lambda count, passed, k: (passed >= count).astype(np.float64),
     "pass_at_k": lambda count, passed, k: 1.0 - _pass_hat(count, count - passed, k),
     "agreement": _agreement,
 }

@@ -34,7 +34,7 @@ SEED_MAX = 2**53 - 1
 EndpointRole: TypeAlias = Literal["primary", "secondary", "harm"]
 EndpointType: TypeAlias = Literal[
     "binary", "bounded", "continuous", "cost", "auc", "within_twin_auc", "precision", "agreement",
-    "pass_at_k", "pass_hat_k", "win_rate",
+    "pass_at_k", "pass_hat_k", "win_rate", "pass_hat_k_plugin", "all_pass",
 ]  # fmt: skip
 Reducer: TypeAlias = Literal["first", "mean", "median", "majority", "any", "all", "at_least"]
 Scale: TypeAlias = Literal["raw", "log", "both"]

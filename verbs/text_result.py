@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .output import label
+from .text_designs import assigned_lines, win_rate_lines
 from .text_numbers import clip, count, difference, interval, p_value, quantity, usd, value
 from .text_rule import rule_lines
 
@@ -100,7 +101,7 @@ def comparison_lines(
     """Yields the table of a comparison, its tests and its looks."""
     control, treatment = comparison["control"], comparison["treatment"]
     yield f"{_named(treatment, labels)} minus {_named(control, labels)}"
-    yield from _assigned_lines(comparison)
+    yield from assigned_lines(comparison)
     yield from table_lines(comparison["endpoints"], control, treatment)
     for endpoint in comparison["endpoints"]:
         lines = list(endpoint_lines(endpoint, control, treatment))
@@ -109,18 +110,6 @@ def comparison_lines(
     if with_looks:
         yield from look_lines(comparison)
     yield from _diagnostic_lines(comparison)
-
-
-def _assigned_lines(comparison: Detail) -> Iterator[str]:
-    """Yields what a difference is of, where each unit is in one arm."""
-    found = comparison.get("assigned")
-    if found is None:
-        return
-    sides = [f"{count(found['units'][comparison[side]])} {found['noun']} assigned to"
-             f" {comparison[side]}" for side in ("treatment", "control")]  # fmt: skip
-    how = "whole clusters" if found["by"] == "cluster" else f"{found['noun']} one by one"
-    how += f" within each {found['within']}" if found["within"] else ""
-    yield f"differences of means between {' and '.join(sides)} ({how})"
 
 
 def _diagnostic_lines(comparison: Detail) -> Iterator[str]:
@@ -283,26 +272,10 @@ def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
             text += f": McNemar p {p_value(mcnemar['p_value'])}"
             text += " (ignores clusters)" if mcnemar["ignores_clusters"] else ""
         yield text
-    yield from _win_rate(endpoint.get("win_rate"), treatment)
+    yield from win_rate_lines(endpoint.get("win_rate"), treatment)
     beside = [_beside(endpoint, name) for name in _BESIDE if name in tests]
     if beside:
         yield "beside: " + "; ".join(beside)
-
-
-def _win_rate(found: Detail | None, treatment: str) -> Iterator[str]:
-    """Yields a win rate with its limits, ties and all; the table has its distance from even."""
-    if found is None or found["estimate"] is None:
-        return
-    counts = ", ".join(
-        f"{count(found[name])} {word}"
-        for name, word in (("wins", "won"), ("ties", "tied"), ("losses", "lost"))
-    )
-    limits = ""
-    if found["lower"] is not None:
-        sides = (min(1.0, max(0.0, found[side])) for side in ("lower", "upper"))
-        limits = f" ({' to '.join(value(side, points=True) for side in sides)})"
-    rate = value(found["estimate"], points=True)
-    yield f"win rate of {treatment} {rate}{limits}: {counts}; the difference is from 50 %"
 
 
 def _beside(endpoint: Detail, name: str) -> str:

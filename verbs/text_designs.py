@@ -1,0 +1,47 @@
+"""Lines of a result that only some designs have: assigned units, and win rates. Pure.
+
+Leaves the result itself to `text_result.py`.
+
+Rules:
+- What a difference is of is said before the table, where it isn't of pairs.
+- A rate is said with what it is counted from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from .text_numbers import count, value
+
+__all__ = ("assigned_lines", "win_rate_lines")
+
+Detail: TypeAlias = Mapping[str, Any]
+
+
+def assigned_lines(comparison: Detail) -> Iterator[str]:
+    """Yields what a difference is of, where each unit is in one arm."""
+    found = comparison.get("assigned")
+    if found is None:
+        return
+    sides = [f"{count(found['units'][comparison[side]])} {found['noun']} assigned to"
+             f" {comparison[side]}" for side in ("treatment", "control")]  # fmt: skip
+    how = "whole clusters" if found["by"] == "cluster" else f"{found['noun']} one by one"
+    how += f" within each {found['within']}" if found["within"] else ""
+    yield f"differences of means between {' and '.join(sides)} ({how})"
+
+
+def win_rate_lines(found: Detail | None, treatment: str) -> Iterator[str]:
+    """Yields a win rate with its limits, ties and all; the table has its distance from even."""
+    if found is None or found["estimate"] is None:
+        return
+    counts = ", ".join(
+        f"{count(found[name])} {word}"
+        for name, word in (("wins", "won"), ("ties", "tied"), ("losses", "lost"))
+    )
+    limits = ""
+    if found["lower"] is not None:
+        sides = (min(1.0, max(0.0, found[side])) for side in ("lower", "upper"))
+        limits = f" ({' to '.join(value(side, points=True) for side in sides)})"
+    rate = value(found["estimate"], points=True)
+    yield f"win rate of {treatment} {rate}{limits}: {counts}; the difference is from 50 %"
