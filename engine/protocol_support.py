@@ -16,7 +16,14 @@ from typing import TypeAlias
 import msgspec
 
 from fairtrial.ledger.errors import Problem, ProtocolError
-from fairtrial.ledger.protocol import MISSING_STATUSES, Protocol, missing_rule
+from fairtrial.ledger.protocol import (
+    MISSING_STATUSES,
+    Protocol,
+    RecordedDriver,
+    asked_arms,
+    driver_path,
+    missing_rule,
+)
 
 from .terms import arm_terms
 
@@ -38,7 +45,7 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
     Raises:
         ProtocolError: Names every field that has to wait for a later version.
     """
-    checks = (_decision_rule, _endpoints, _assigned, _looks, _margins, _blinding)
+    checks = (_replay_only, _decision_rule, _endpoints, _assigned, _looks, _margins, _blinding)
     problems = tuple(
         Problem(
             what="understood, not supported by this version",
@@ -54,6 +61,14 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
         raise ProtocolError(problems, file=name)
 
 
+def _replay_only(p: Protocol) -> Iterator[_Unsupported]:
+    # Without a store of answers the driver would be called, and that is what it must never be.
+    for name, arm in asked_arms(p).items():
+        live = arm.driver is not None and not isinstance(arm.driver, RecordedDriver)
+        if live and arm.replay_only:
+            yield driver_path(p, name), "a live driver that only replays", "kind: recorded"
+
+
 def _decision_rule(p: Protocol) -> Iterator[_Unsupported]:
     if p.kind != "decision_rule":
         return
@@ -64,6 +79,8 @@ def _decision_rule(p: Protocol) -> Iterator[_Unsupported]:
     if p.looks.kind != "planned" or p.looks.at != (1.0,):
         # The scores exist before the first look, so there is nothing to stop early for.
         yield "looks.at", ", ".join(f"{share:g}" for share in p.looks.at) or p.looks.kind, "1"
+    if p.looks.futility is not None:
+        yield "looks.futility", "a mapping", "none: there is one look"
     if p.looks.boundary is not None:
         yield "looks.boundary", "a boundary", "one look at analysis.alpha"
     if p.decision.on_under_run != "inconclusive":

@@ -146,14 +146,13 @@ def _discordant(one: Difference) -> Json | None:
 
 
 def _endpoint_units(found: Judgement, one: Difference) -> Json:
-    lost = one.planned - one.counted
     return {
         "planned": one.planned,
         "paired": one.counted,
         "clusters": one.clusters,
         "excluded_count": 0,
         "excluded": [],
-        "lost": {"score": lost},
+        "lost": {},
         "missing": {"score": dict(found.scores.statuses)},
     }
 

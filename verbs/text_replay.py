@@ -19,7 +19,7 @@ from fairtrial.ledger.events import Result
 from fairtrial.ledger.findings import Finding, ReplayReport, Stamped
 
 from .output import label
-from .text_numbers import ABSENT, clip, count, difference, interval, quantity
+from .text_numbers import clip, count, difference, interval, quantity
 
 __all__ = (
     "NOT_SHOWN",
@@ -317,9 +317,11 @@ def _numbers_of(result: Result, story: Story) -> str:
     if endpoint is None:
         return ""
     if endpoint.name in story.targets:
-        bounds = (endpoint.bound_lower, endpoint.bound_upper)
-        low, high = (ABSENT if one is None else f"{100 * one:.1f}" for one in bounds)
-        return f" (precision {low} to {high} %, target {100 * story.targets[endpoint.name]:g} %)"
+        low, high = endpoint.bound_lower, endpoint.bound_upper
+        if low is None or high is None:
+            return ""
+        target = 100 * story.targets[endpoint.name]
+        return f" (precision {100 * low:.1f} to {100 * high:.1f} %, target {target:g} %)"
     if endpoint.difference is None:
         return ""
     points = endpoint.name in story.in_points

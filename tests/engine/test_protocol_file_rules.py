@@ -968,6 +968,12 @@ def test_twins_need_their_column() -> None:
 
 
 UNSUPPORTED: list[tuple[str, tuple[str, str], str]] = [
+    (
+        "a live driver",
+        ("{kind: recorded, file: scores.jsonl, columns: {unit: unit, score: s, answer: verdict}}",
+         "{kind: command, argv: [score.sh]}"),
+        "scoring.driver",
+    ),
     ("looks", ("budget:", "looks: {at: [0.5, 1], icc: 0.1}\nbudget:"), "looks.at"),
     ("number", ("ungraded: exclude_pair", "ungraded: 0"), "missing.rules.ungraded"),
     ("blinding", ("budget:", "blinding: {arms: true}\nbudget:"), "blinding.arms"),

@@ -328,6 +328,7 @@ def test_the_look_shows_bounds_and_crosses_by_them() -> None:
 @pytest.mark.parametrize("bound", ["wilson", "clopper_pearson"])
 def test_a_bound_that_ignores_clusters_prints_its_error(bound: str) -> None:
     """The error is simulated from the sizes at hand, at the icc that the protocol states."""
+    edits: tuple[Edit, ...]
     edits = (("bound: cluster_aware", f"bound: {bound}"),
              ("effect: none,", "effect: none, assume: {icc: 0.3},"))  # fmt: skip
     simulated = shown(context_of(rows(clusters=30, pairs=8), *edits))["simulated_error"]
