@@ -9,12 +9,12 @@ Rules:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from fairtrial.ledger.durable import write_file
 from fairtrial.ledger.errors import ProtocolError, RefusedError
 from fairtrial.ledger.protocol import Protocol
 
@@ -88,8 +88,5 @@ def _parsed(data: bytes, fields: Sequence[str]) -> Protocol:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    if path.exists():
-        temporary.chmod(path.stat().st_mode & 0o777)
-    temporary.replace(path)
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    write_file(path, data, mode=mode)

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from fairtrial.ledger.durable import create_folder, sync_file, sync_folder
+from fairtrial.ledger.durable import create_folder, publish_new, sync_file, unfinished
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import StoreError
 from fairtrial.ledger.events import (
@@ -208,18 +208,18 @@ def _add_file(reader: Reader, contents: _Contents, path: Path) -> None:
 def _write(target: Path, files: dict[str, bytes | Path]) -> None:
     """Writes the archive under its name; a half-written one is no archive and is removed."""
     try:
-        with target.open("xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name in sorted(files):
-                    _write_one(archive, name, files[name])
-            file.flush()
-            sync_file(file.fileno())
+        with unfinished(target) as temporary:
+            with temporary.open("xb") as file:
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                    for name in sorted(files):
+                        _write_one(archive, name, files[name])
+                file.flush()
+                sync_file(file.fileno())
+            publish_new(temporary, target)
     except FileExistsError as error:
         raise _refusal("the archive is there already", target, "give another name") from error
     except OSError as error:
-        target.unlink(missing_ok=True)
         raise _refusal(f"the archive can't be written: {error}", target, "see to it") from error
-    sync_folder(target.parent)
 
 
 def _write_one(archive: zipfile.ZipFile, name: str, content: bytes | Path) -> None:

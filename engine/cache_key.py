@@ -9,10 +9,11 @@ Rules:
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
+
+from fairtrial.ledger.durable import write_new
 
 from .places import state_folder
 
@@ -36,14 +37,8 @@ def cache_key(environment: Mapping[str, str], *, create: bool) -> bytes | None:
 
 def _make(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(secrets.token_bytes(KEY_BYTES))
     try:
-        # Whoever was first keeps its key.
-        os.link(temporary, path)
+        write_new(path, secrets.token_bytes(KEY_BYTES))
     except FileExistsError:
+        # Whoever was first keeps its key.
         return
-    finally:
-        temporary.unlink()

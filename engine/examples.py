@@ -9,10 +9,12 @@ Rules:
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from fairtrial.ledger.durable import write_new
 from fairtrial.ledger.errors import RefusedError
 
 __all__ = ("GITIGNORE", "example_files", "experiment_id", "write_new_files")
@@ -176,7 +178,7 @@ def write_new_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
     Raises:
         RefusedError: One of them exists, or the folder can't be written; nothing was written.
     """
-    existing = [name for name in files if (folder / name).exists()]
+    existing = [name for name in files if os.path.lexists(folder / name)]
     if existing:
         raise RefusedError(
             "files that are there already are never overwritten",
@@ -185,16 +187,21 @@ def write_new_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
             found=", ".join(existing),
             todo="give another folder: ledger init FOLDER",
         )
+    written: list[Path] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             data = content.encode() if isinstance(content, str) else content
-            with (folder / name).open("xb") as file:
-                file.write(data)
-    except OSError as error:
+            write_new(folder / name, data, mode=0o666)
+            written.append(folder / name)
+    except BaseException as error:
+        for path in written:
+            path.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise RefusedError(
-            "the files can't be written",
+            "the files can't be written, and none of them was kept",
             where=error.filename or str(folder),
             found=error.strerror or str(error),
-            todo="give another folder: ledger init FOLDER",
+            todo="see to the disk, or give another folder: ledger init FOLDER",
         ) from error

@@ -97,7 +97,6 @@ def create_key(
             where=str(path),
             todo="choose another name; ledger key show lists the keys",
         ) from error
-    sync_folder(path.parent)
     return load_key(name, use, environment=environment)
 
 

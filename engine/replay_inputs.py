@@ -16,7 +16,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import NamedTuple
 
-from fairtrial.ledger.durable import write_file
+from fairtrial.ledger.durable import write_new
 from fairtrial.ledger.errors import RefusedError, StoreError
 from fairtrial.ledger.log import utc_now
 
@@ -111,4 +111,7 @@ def write_report(path: Path, text: str) -> None:
         RefusedError: The name was taken in the meantime.
     """
     check_place(path)
-    write_file(path.absolute(), text.encode(), mode=0o644)
+    try:
+        write_new(path.absolute(), text.encode(), mode=0o644)
+    except FileExistsError:
+        check_place(path)

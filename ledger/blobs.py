@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from .canonical import blake3_hex, blob_of, sha256_hex
-from .durable import create_folder, sync_folder, temporary_name, write_new
+from .durable import create_folder, sync_folder, temporary_name, write_unfinished
 from .errors import IntegrityError, StoreError
 from .events import Blob
 
@@ -238,7 +238,7 @@ class BlobStore:
             for path, data in files.items():
                 create_folder(path.parent)
                 temporary[path] = temporary_name(path)
-                write_new(temporary[path], data)
+                write_unfinished(temporary[path], data)
             for path, unfinished in temporary.items():
                 unfinished.replace(path)
         except BaseException as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -64,3 +66,28 @@ def test_create_folder_makes_parents_and_keeps_what_is_there(tmp_path: Path) -> 
     (folder / "file").write_bytes(b"x")
     create_folder(folder)
     assert b"x" == (folder / "file").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit on file sizes to set")
+@pytest.mark.parametrize("write", ["write_new", "write_file"])
+def test_full_disk_leaves_no_name(tmp_path: Path, write: str) -> None:
+    """A write that the system cuts off leaves neither its name nor a part of the file."""
+    program = (
+        "import resource, sys, pathlib\n"
+        f"from fairtrial.ledger.durable import {write}\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4))\n"
+        f"{write}(pathlib.Path(sys.argv[1]), b'longer than that')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "file")], capture_output=True, check=False
+    )
+    assert b"File too large" in done.stderr
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_write_new_leaves_a_link_that_leads_nowhere(tmp_path: Path) -> None:
+    """A dangling link is a taken name too."""
+    (tmp_path / "file").symlink_to(tmp_path / "nothing")
+    with pytest.raises(FileExistsError):
+        write_new(tmp_path / "file", b"new")
+    assert [tmp_path / "file"] == list(tmp_path.iterdir())
