@@ -9,9 +9,7 @@ batches; A5 asks whether an append costs more CPU the more entries stand before 
 from __future__ import annotations
 
 import os
-import platform
 import shutil
-import sqlite3
 import sys
 import tempfile
 import time
@@ -24,7 +22,7 @@ import anyio
 import sqlite_utils
 
 from benchmarks.building import Plan, begin, build, outcome
-from benchmarks.measuring import is_quick, option, rounds, say
+from benchmarks.measuring import is_quick, option, rounds, say, say_machine
 from fairtrial.engine.writer import Writer
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.log import Log
@@ -145,7 +143,7 @@ def compare_growth(name: str, new: Callable[[], Path]) -> None:
 
 def main() -> None:
     """Prints the ratios."""
-    sys.stdout.write(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}\n")
+    say_machine()
     for suffix, name in ((".jsonl", "JSONL"), (".db", "SQLite")):
         folder = Path(tempfile.mkdtemp())
         numbers = count()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import resource
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
@@ -14,6 +18,14 @@ from statistics import median
 def is_quick() -> bool:
     """Returns whether fewer events and rounds are asked for."""
     return "--quick" in sys.argv
+
+
+def say_machine() -> None:
+    """Prints when and on what the figures were measured."""
+    day = datetime.now(UTC).date().isoformat()
+    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    busy = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    sys.stdout.write(f"{day}, {os.cpu_count()} cores{busy}, {versions}\n")
 
 
 def option(name: str, default: int) -> int:

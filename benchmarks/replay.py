@@ -15,7 +15,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from benchmarks.building import Plan, ThinPlan, build
-from benchmarks.measuring import is_quick, option, peak_bytes, rounds, say, say_peak
+from benchmarks.measuring import is_quick, option, peak_bytes, rounds, say, say_machine, say_peak
 from fairtrial.ledger.canonical import EVENT_CONTEXT
 from fairtrial.ledger.findings import ReplayReport
 from fairtrial.ledger.log import Log
@@ -121,6 +121,7 @@ def main() -> None:
         replay_all(Path(path), ThinPlan(int(size)) if int(size) else None)
         say_peak()
         return
+    say_machine()
     sys.stdout.write(f"{ENTRIES:,} entries, {ROUNDS} rounds, medians of CPU time\n")
     with tempfile.TemporaryDirectory() as folder:
         for suffix, name in ((".jsonl", "JSONL"), (".db", "SQLite")):

@@ -155,11 +155,11 @@ def _is_named(event: Event) -> bool:
     return not isinstance(event, _AttemptEnd) or _is_experiment(event.experiment)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def _is_experiment(name: str) -> bool:
     return re.search(EXPERIMENT_PATTERN, name) is not None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def _is_arm(name: str) -> bool:
     return re.search(ARM_PATTERN, name) is not None
