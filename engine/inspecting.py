@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import LedgerError, RefusedError
-from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Head, Look, Unblind
+from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Head, Unblind
 from fairtrial.ledger.findings import Claim, ReplayReport
 from fairtrial.ledger.log import find_event
 from fairtrial.ledger.merkle import root_of
 from fairtrial.ledger.opening import blob_store, open_store
 from fairtrial.ledger.replay import replay
-from fairtrial.ledger.state import PlanColumns, is_blinded
+from fairtrial.ledger.state import PlanColumns
 from fairtrial.ledger.transfer import copy_ledger
 
 from .file_findings import file_findings
@@ -100,15 +100,8 @@ def show_event(ledger: Path, seq: int) -> Shown:
 
 
 def _opened(trial: Trial, shown: Shown) -> Event | None:
-    event, seals = shown.event, Seals(trial)
-    known = trial.log.state.experiments.get(event.experiment)
-    if known is None or is_blinded(known):
-        return None
-    if isinstance(event, (AttemptEnd, Decision)) and event.sealed is not None:
-        return seals.ending(event, seq=shown.seq)
-    if isinstance(event, Look) and event.sealed is not None:
-        return seals.look(event)
-    return None
+    opened = Seals(trial).shown(trial.log.state, shown.seq, shown.event)
+    return None if opened is shown.event else opened
 
 
 def revealed_arms(ledger: Path, experiment: str) -> dict[str, str]:

@@ -23,6 +23,7 @@ from fairtrial.ledger.events import Blob, Redact
 from fairtrial.ledger.state import next_number
 
 from .file_findings import blobs_of, readable_events
+from .sealing import Seals
 from .trial import Trial, open_trial
 
 __all__ = ("Redacted", "redact_blob")
@@ -78,8 +79,9 @@ def _on_record(trial: Trial, blob: Blob, reason: str) -> tuple[Redact, bool]:
 def _find(trial: Trial, what: str) -> Blob:
     place = _PLACE.fullmatch(what)
     if _DIGEST.fullmatch(what):
-        for _, event in readable_events(trial):
-            for blob in blobs_of(event):
+        seals, state = Seals(trial), trial.log.state
+        for seq, event in readable_events(trial):
+            for blob in (*blobs_of(event), *blobs_of(seals.shown(state, seq, event))):
                 if what in (blob.blake3, blob.sha256):
                     return blob
         raise RefusedError("no event names such a blob", found=what, todo="ledger log --json")
@@ -96,7 +98,8 @@ def _find(trial: Trial, what: str) -> Blob:
 def _member(trial: Trial, seq: int, name: str) -> Blob:
     for at, event in readable_events(trial):
         if at == seq:
-            named = dict(_named_blobs(event))
+            shown = Seals(trial).shown(trial.log.state, seq, event)
+            named = dict(_named_blobs(event)) | dict(_named_blobs(shown))
             if name in named:
                 return named[name]
             raise RefusedError(

@@ -35,7 +35,7 @@ from fairtrial.ledger.events import (
     Look,
     LookComparison,
 )
-from fairtrial.ledger.state import Experiment, is_blinded
+from fairtrial.ledger.state import Experiment, State, is_blinded
 
 from .blinding import PAD_BYTES, has_labels, names_of, padded
 from .terms import arm_terms
@@ -143,6 +143,15 @@ class Seals:
     def has(self, sha256: str) -> bool:
         """Returns whether the sealed bytes with this digest are there."""
         return sha256 in self._places
+
+    def shown(self, state: State, seq: int, event: Event) -> Event:
+        """Returns an event with what was sealed in it, once that may be seen."""
+        known = state.experiments.get(event.experiment)
+        if known is None or is_blinded(known):
+            return event
+        if isinstance(event, (AttemptEnd, Decision)):
+            return self.ending(event, seq=seq)
+        return self.look(event) if isinstance(event, Look) else event
 
     def blobs(self, event: Decision | AttemptEnd) -> Iterator[Blob]:
         """Yields the sealed blob of an ending, if it is there, and the artifacts it names."""

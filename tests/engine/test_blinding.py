@@ -377,6 +377,8 @@ def test_unopened_seals_are_not_redacted(tmp_path: Path) -> None:
             redact_blob(ledger, what, actor=ACTOR, reason="space")
     unblind_experiment(ledger, None, actor=ACTOR, reason="done")
     redact_blob(ledger, _frozen(ledger).arms[0].identity.sha256, actor=ACTOR, reason="space")
+    seq = next(n for n, event in enumerate(events(ledger)) if isinstance(event, Decision))
+    assert redact_blob(ledger, f"{seq}:diary.txt", actor=ACTOR, reason="a name in it").was_here
     assert finish_open(ledger)["verdict"]
 
 
