@@ -41,6 +41,7 @@ class Facts:
         bound: a one-sided bound; `target` what it is compared with.
         held: name of the method that makes the claim when two disagree.
         detail: what a diagnostic found, or why a run ended.
+        assigned: each unit is in one arm only.
         guards: the registered floors.
     """
 
@@ -68,6 +69,7 @@ class Facts:
     target: float | None = None
     held: str = ""
     detail: str = ""
+    assigned: bool = False
     guards: Guards = field(default_factory=Guards)
 
 
@@ -180,6 +182,11 @@ def _few_discordant(facts: Facts) -> str:
 
 
 def _zero_variance(facts: Facts) -> str:
+    if facts.assigned:
+        return (
+            f"within each arm every {facts.cluster_noun} shows the same, so nothing says how much "
+            "it would vary in others"
+        )
     return (
         f"every {facts.cluster_noun} shows the same difference, so nothing says how much it "
         "would vary in others"

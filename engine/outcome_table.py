@@ -123,6 +123,7 @@ def read_outcome_table(
     names = _two_arms(found, name, arms, control)
     as_found = tuple(row for row in found.rows if row.arm in names)
     rows = _translated(as_found)
+    _check_pairs(rows, names, name)
     binary = all(_folded(row) in _BINARY | _NO_VALUE for row in rows)
     repeats = (_repeats(rows, names[0], name), _repeats(rows, names[1], name))
     _check_rows(rows, name, None if is_wide else found.value_column, binary=binary)
@@ -146,6 +147,21 @@ def read_outcome_table(
         rows=rows,
         notes=(*found.notes, *notes),
     )
+
+
+def _check_pairs(rows: Sequence[TableRow], names: tuple[str, str], name: str) -> None:
+    """Refuses a table whose units are in one arm each: how they came there isn't in it."""
+    units = [{row.unit for row in rows if row.arm == arm} for arm in names]
+    if units[0] and units[1] and not units[0] & units[1]:
+        raise _refusal(
+            name,
+            "no unit has an outcome in both arms",
+            "unit",
+            "pairs: a unit in either arm",
+            f"{len(units[0])} units of {names[0]} alone, {len(units[1])} of {names[1]} alone",
+            "check the ids; for units in one arm each register a plan with "
+            "`design: {pairing: assigned}`, which assigns them",
+        )
 
 
 def _notes(repeats: tuple[int, int], *, translated: bool, independent: bool) -> Iterator[str]:

@@ -19,6 +19,7 @@ from fairtrial.analysis.reasons import Facts, reason_sentence
 from fairtrial.analysis.verdict import ReasonCode
 from fairtrial.ledger.protocol import Comparison, Endpoint, Protocol
 
+from .assigning import is_assigned
 from .boundaries import guards_of
 from .slot_values import YES_OR_NO
 
@@ -79,6 +80,7 @@ def plan_facts(
         largest_units=sizes[largest] if sizes else 0,
         effective_clusters=_effective(sizes),
         in_points=in_points(endpoint),
+        assigned=is_assigned(protocol),
         guards=guards_of(protocol),
     )
 
@@ -87,8 +89,9 @@ def sentence(protocol: Protocol, code: ReasonCode, facts: Facts) -> str:
     """Returns the reason as a clause in the protocol's words."""
     if protocol.units.cluster is None and code == "few_clusters":
         need = f"a verdict needs at least {facts.guards.min_clusters}"
+        both = "" if facts.assigned else " in both arms"
         have = f"{unit_noun(protocol)} has" if facts.n == 1 else f"{facts.unit_noun} have"
-        return f"only {facts.n} {have} a usable outcome in both arms; {need}"
+        return f"only {facts.n} {have} a usable outcome{both}; {need}"
     return reason_sentence(code, facts)
 
 

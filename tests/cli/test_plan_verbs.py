@@ -245,7 +245,9 @@ def test_interval_names_what_it_is_made_of(shell: Shell) -> None:
     assert "24 pairs)" in said.out
     assert "24 clusters" not in said.out
     (shell.folder / "none.csv").write_text("unit,arm,passed\na,old,1\nb,new,0\nc,old,1\nd,new,1\n")
-    assert "McNemar" not in shell.ok("compare", "none.csv").out
+    said = shell.ledger("compare", "none.csv")
+    assert (3, True) == (said.code, "no unit has an outcome in both arms" in said.err)
+    assert "McNemar" not in said.out
 
 
 def test_table_that_cannot_be_read_begins_no_trial(shell: Shell) -> None:

@@ -297,4 +297,5 @@ def test_arms_without_variance_have_no_interval(bridge: Bridge) -> None:
     ).run()
     body = conclude(trial.context)
     assert (body.verdict, body.reason_code) == ("inconclusive", "zero_variance")
+    assert body.reason.startswith("within each arm every cluster shows the same")
     assert frame_of(trial.context).status.all()

@@ -319,3 +319,10 @@ def test_other_separators_are_named() -> None:
     """A table with semicolons says so instead of missing its columns."""
     with pytest.raises(ProtocolError, match="separated by commas"):
         compared(b"unit;arm;passed\nu1;old;1\nu1;new;1\n")
+
+
+def test_units_in_one_arm_each_are_no_pairs() -> None:
+    """A table without a pair is refused with what to do, not answered with nothing."""
+    rows: list[Sequence[object]] = [["unit", "arm", "passed"], ["u1", "old", 1], ["u2", "new", 0]]
+    with pytest.raises(ProtocolError, match="no unit has an outcome in both arms"):
+        compared(table(*rows))
