@@ -240,8 +240,8 @@ def _check_values(value: object, where: str) -> None:
             if not _is_plain(item):
                 _check_values(item, f"{where}.{name}" if where else name)
     elif isinstance(value, dict):
-        for key, item in cast("dict[str, object]", value).items():
-            if not _is_plain(key) or not isinstance(key, str):
+        for key, item in cast("dict[object, object]", value).items():
+            if not (isinstance(key, str) and _is_plain(key)):
                 _check_name_like(key, f"{where} key")
             if not _is_plain(item):
                 _check_values(item, f"{where}.{key}")
