@@ -20,16 +20,18 @@ import msgspec
 
 from fairtrial.ledger.checkpoint import Checkpoint, SigningKey, sign_checkpoint
 from fairtrial.ledger.durable import create_folder, write_file
-from fairtrial.ledger.errors import IntegrityError, StoreError
+from fairtrial.ledger.errors import ForkedError, IntegrityError, RolledBackError, StoreError
 from fairtrial.ledger.events import Head
 from fairtrial.ledger.locks import file_lock
 from fairtrial.ledger.log import LogStore
 from fairtrial.ledger.merkle import CompactRange
 from fairtrial.ledger.note import format_vkey
+from fairtrial.ledger.regular import read_regular
 
 __all__ = ("HeadRecord", "read_record", "roots_at", "sign_head")
 
 LOCK_SECONDS = 60.0
+_BYTES_MAX = 1 << 16
 
 
 class HeadRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,17 +61,25 @@ def read_record(folder: Path, ledger: str) -> HeadRecord | None:
     """
     path = _record_path(folder, ledger)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=HeadRecord)
+        _check_no_dead_end(path)
+        return msgspec.json.decode(read_regular(path, bytes_max=_BYTES_MAX), type=HeadRecord)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise StoreError(
-            "the record of what was signed last can't be read, so nothing is signed",
+            "the record of what was signed last can't be read, so nothing is signed or added",
             where=str(path),
             found=str(error),
             todo="restore it from a copy; without one, compare the ledger with a receipt that was"
             " kept elsewhere (ledger replay --against), then remove the file",
         ) from error
+
+
+def _check_no_dead_end(path: Path) -> None:
+    """Refuses a link that leads nowhere, which isn't the same as that nothing was ever signed."""
+    for place in (path, path.parent, path.parent.parent):
+        if place.is_symlink() and not place.exists():
+            raise OSError(f"{place} is a link that leads nowhere")
 
 
 def roots_at(store: LogStore, sizes: set[int]) -> dict[int, bytes]:
@@ -115,7 +125,13 @@ def sign_head(
         record = read_record(folder, ledger)
         earlier = {one.size: one.root for one in known}
         if record is not None:
-            _same(bytes.fromhex(record.root), earlier.get(record.size), record.size, "signed")
+            _same(
+                bytes.fromhex(record.root),
+                earlier.get(record.size),
+                record.size,
+                "signed",
+                error=ForkedError,
+            )
             earlier[record.size] = bytes.fromhex(record.root)
         roots = roots_at(store, {head.size, *earlier})
         _same(bytes.fromhex(head.root), roots.get(head.size), head.size, "folded")
@@ -134,9 +150,16 @@ def sign_head(
     return note
 
 
-def _same(expected: bytes, found: bytes | None, size: int, what: str) -> None:
+def _same(
+    expected: bytes,
+    found: bytes | None,
+    size: int,
+    what: str,
+    *,
+    error: type[IntegrityError] = IntegrityError,
+) -> None:
     if found is not None and found != expected:
-        raise IntegrityError(
+        raise error(
             f"the ledger isn't the one that was {what}: nothing is signed",
             where=f"root of {size} entries",
             expected=expected.hex(),
@@ -148,13 +171,13 @@ def _same(expected: bytes, found: bytes | None, size: int, what: str) -> None:
 def _check_grown(head: Head, size: int, root: bytes, found: bytes | None, path: Path) -> None:
     """Refuses a head that isn't a continuation of one signed before."""
     if size > head.size:
-        raise IntegrityError(
+        raise RolledBackError(
             "a longer ledger was signed before: this one was cut, or an older copy was put back",
             where=str(path),
             expected=f"at least {size} entries",
             found=f"{head.size} entries",
             todo="put the newest copy back; ledger replay --against RECEIPT shows what is missing",
         )
-    _same(root, found, size, "signed before")
+    _same(root, found, size, "signed before", error=ForkedError)
     if found is None:
         raise IntegrityError("the ledger became shorter while it was read", where=f"entry {size}")

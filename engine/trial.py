@@ -7,15 +7,14 @@ Rules:
 - Opening for reading writes nothing and never creates a ledger.
 - Registered values come from the blobs that the ledger names, never from the files beside it.
 - A tool whose schemas aren't those of the newest writer says so before its first act.
+- An act that writes first asks what this machine remembers of the ledger (`remembering.py`).
 - Every act that writes ends with a receipt: ledger, size and root in one line, to be kept
   elsewhere.
 """
 
 from __future__ import annotations
 
-import base64
 import os
-import re
 import secrets
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from fairtrial.ledger.durable import create_folder, write_file
 from fairtrial.ledger.entry import Entry
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.event_schemas import schemas_digest
-from fairtrial.ledger.events import Adopt, Blob, Event, Head, Look, Open
+from fairtrial.ledger.events import Adopt, Blob, Event, Look, Open
 from fairtrial.ledger.log import (
     Appended,
     Log,
@@ -47,7 +46,9 @@ from fairtrial.ledger.state import Experiment, PlanColumns, next_number
 
 from .cache_key import cache_key
 from .plan import Plan, parse_plan
+from .receipts import Receipt, parse_receipt, receipt_line
 from .recovering import record_torn, set_torn_aside
+from .remembering import check_remembered
 from .units import Units, parse_units
 
 __all__ = (
@@ -62,43 +63,11 @@ __all__ = (
 )
 
 FORMAT = "fairtrial/1"
-_RECEIPT = re.compile(r"fairtrial:([0-9a-f]{32})@([1-9][0-9]*)#([A-Za-z0-9+/]{43}=)")
 
 
 def tool_name() -> str:
     """Returns this tool and its version."""
     return f"fairtrial {version('fairtrial')}"
-
-
-class Receipt(NamedTuple):
-    """A head of a ledger as kept outside it."""
-
-    ledger: str
-    size: int
-    root: bytes
-
-
-def receipt_line(ledger: str, head: Head) -> str:
-    """Returns the receipt of a head: `fairtrial:LEDGER@SIZE#ROOT`."""
-    root = base64.b64encode(bytes.fromhex(head.root)).decode()
-    return f"fairtrial:{ledger}@{head.size}#{root}"
-
-
-def parse_receipt(text: str) -> Receipt:
-    """Returns the receipt in a line, wherever in the text it stands.
-
-    Raises:
-        RefusedError: The text holds no receipt.
-    """
-    match = _RECEIPT.search(text)
-    if match is None:
-        raise RefusedError(
-            "the text holds no receipt",
-            expected="fairtrial:<32 hex digits>@<size>#<base64 root>",
-            found=text[:120],
-            todo="copy the whole line that a writing command printed last",
-        )
-    return Receipt(match[1], int(match[2]), base64.b64decode(match[3]))
 
 
 class _Columns(NamedTuple):
@@ -329,7 +298,7 @@ def open_trial(
             _open_ledger(trial, vkey_of)
         if not read_only and trial.log.state.size:
             record_torn(trial)
-            _check_receipts(trial)
+            check_remembered(trial.log, trial.side, os.environ)
             _adopt(trial)
         yield trial
         if not read_only:
@@ -344,45 +313,6 @@ def _adopt(trial: Trial) -> None:
     if state.schemas != schemas and not state.closed:
         number = next_number(state, "adopt", "")
         trial.append(Adopt(number=number, tool=tool_name(), schemas=schemas))
-
-
-def _check_receipts(trial: Trial) -> None:
-    """Checks the ledger against the newest receipt beside it, before anything is added.
-
-    Raises:
-        IntegrityError: The ledger is shorter than, or another than, what it gave a receipt for.
-    """
-    newest = _newest_receipt(trial.side / "receipts")
-    if newest is None:
-        return
-    path, receipt = newest
-    size = trial.log.state.size
-    if receipt.ledger != trial.log.ledger:
-        return
-    if receipt.size > size or trial.log.root_at(receipt.size) != receipt.root:
-        raise IntegrityError(
-            "the ledger isn't the one that the receipt beside it was given for",
-            where=str(path),
-            expected=f"{receipt.size} entries with the root of the receipt",
-            found=f"{size} entries" if receipt.size > size else "another root",
-            todo=f"put the newer copy back; ledger replay --against {path} tells more",
-        )
-
-
-def _newest_receipt(folder: Path) -> tuple[Path, Receipt] | None:
-    """Returns the receipt of the largest size in a folder, passing over files that hold none."""
-    for path in sorted(folder.glob("*-*.txt"), key=_receipt_size, reverse=True):
-        try:
-            return path, parse_receipt(path.read_text(encoding="utf-8"))
-        except (RefusedError, UnicodeDecodeError):
-            # Who can damage it could delete it: it guards against accidents alone.
-            continue
-    return None
-
-
-def _receipt_size(path: Path) -> int:
-    digits = path.name.partition("-")[0]
-    return int(digits) if digits.isdecimal() else 0
 
 
 def _open_ledger(trial: Trial, vkey_of: Callable[[str], str | None] | None) -> None:

@@ -10,6 +10,8 @@
         ConflictError          the slot holds other content, or another writer was first
         BusyError              a lock was not obtained within the limit
         IntegrityError         bytes contradict their hashes; writing stops
+          RolledBackError        the ledger is shorter than what was seen of it
+          ForkedError            it has another root than what was seen of it
         TornError              bytes after the last whole entry: a crash, to be recovered
         NewerError             the ledger was written by a newer format than this tool knows
         PlanMissingError       the frozen plan's blob isn't beside the ledger
@@ -31,6 +33,7 @@ __all__ = (
     "ConflictError",
     "DigestMismatchError",
     "DriverError",
+    "ForkedError",
     "IntegrityError",
     "LedgerError",
     "NewerError",
@@ -38,6 +41,7 @@ __all__ = (
     "Problem",
     "ProtocolError",
     "RefusedError",
+    "RolledBackError",
     "StoreError",
     "TornError",
     "TransitionError",
@@ -140,6 +144,14 @@ class BusyError(StoreError):
 
 class IntegrityError(StoreError):
     """Bytes contradict their hashes; nothing more is written."""
+
+
+class RolledBackError(IntegrityError):
+    """The ledger is shorter than a head of it that is remembered; nothing more is written."""
+
+
+class ForkedError(IntegrityError):
+    """The ledger isn't a continuation of a head of it that is remembered."""
 
 
 class TornError(StoreError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import stat
 from pathlib import Path
@@ -283,3 +284,44 @@ def test_statement_of_a_result_is_exported(keyed: Shell) -> None:
     assert (keyed.folder / "s.json").read_bytes() == (keyed.folder / "t.json").read_bytes()
     assert 2 == keyed.ledger("export", "copy.db", "--experiment", "x").code
     assert 2 == keyed.ledger("export", "copy.db", "--statement", "u.json").code
+
+
+@pytest.mark.parametrize(
+    "words", [("run",), ("run", "--key", "lab"), ("withdraw", "--reason", "x")]
+)
+def test_older_copy_spends_nothing(keyed: Shell, words: tuple[str, ...]) -> None:
+    """A rolled-back ledger is refused before an act adds anything: 14; one that forked: 13."""
+    keyed.ok("register", "--key", "lab")
+    copies = {name: keyed.folder / name for name in ("older", "other")}
+    records = keyed.folder / "state"
+    for copy in copies.values():
+        copy.mkdir()
+        for path in keyed.folder.iterdir():
+            if path.name not in ("keys", "state", *copies):
+                (shutil.copytree if path.is_dir() else shutil.copy)(path, copy / path.name)
+    # The fork grows where nothing is remembered.
+    keyed.environment["FAIRTRIAL_STATE"] = str(keyed.folder / "elsewhere")
+    fork = Shell(copies["other"], keyed.environment)
+    assert 0 == fork.process("run").code
+    assert 0 == fork.process("result").code
+    keyed.ok("run", "--key", "lab")
+    assert records.is_dir()
+    for copy, code in ((copies["older"], 14), (copies["other"], 13)):
+        before = (copy / "ledger.db").read_bytes()
+        for words in (("run",), ("run", "--key", "lab"), ("withdraw", "--reason", "x")):
+            said = Shell(copy).ledger(*words)
+            assert code == said.code, said.err
+            assert "nothing is added to it" in said.err
+        assert before == (copy / "ledger.db").read_bytes()
+
+
+@pytest.mark.parametrize("place", ["heads/{ledger}.json", "heads", ""])
+def test_record_that_leads_nowhere_is_refused(keyed: Shell, place: str) -> None:
+    """A dangling link where the record of signed heads is isn't the same as nothing signed: 8."""
+    keyed.ok("register", "--key", "lab")
+    (record,) = (keyed.folder / "state" / "heads").glob("*.json")
+    path = keyed.folder / "state" / place.format(ledger=record.stem)
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.symlink_to(keyed.folder / "nothing")
+    said = keyed.ledger("run", "--key", "lab")
+    assert (8, True) == (said.code, "link that leads nowhere" in said.err), said.err

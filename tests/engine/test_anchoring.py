@@ -22,7 +22,7 @@ from fairtrial.engine.vouching import Pins, read_pins
 from fairtrial.engine.witness_server import WitnessServer
 from fairtrial.engine.witnessing import Witness, with_lines
 from fairtrial.ledger.checkpoint import Checkpoint, SigningKey, open_checkpoint, sign_checkpoint
-from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
+from fairtrial.ledger.errors import RefusedError, RolledBackError, TransitionError
 from fairtrial.ledger.events import Amend, Anchor, Freeze, Head, Key, Look, Open, Register, Result
 from fairtrial.ledger.merkle import leaf_hash
 from fairtrial.ledger.note import format_vkey, parse_lines, parse_note, parse_vkey
@@ -222,8 +222,15 @@ def test_rolled_back_ledger_is_not_signed(trial: AnchorTrial) -> None:
     trial.finish(key="lab")
     shutil.rmtree(trial.folder)
     trial.folder.with_name("older").rename(trial.folder)
-    with trial.open() as opened, pytest.raises(IntegrityError, match="cut"):
-        write_checkpoint(opened, anchor_setup("lab", trial.home))
+    with pytest.raises(RolledBackError, match="signed on this machine"), trial.open():
+        pytest.fail("an older copy is refused when it is opened for writing")
+    heads = anchor_setup("lab", trial.home).folder / "heads"
+    heads.rename(heads.with_name("away"))
+    with trial.open() as opened:
+        shutil.rmtree(heads, ignore_errors=True)
+        heads.with_name("away").rename(heads)
+        with pytest.raises(RolledBackError, match="cut"):
+            write_checkpoint(opened, anchor_setup("lab", trial.home))
 
 
 def test_own_word_is_no_anchor(concluded: AnchorTrial) -> None:

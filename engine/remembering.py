@@ -1,0 +1,83 @@
+"""Asks, before anything is added to a ledger, what this machine remembers of it.
+
+Leaves writing receipts to `trial.py`, and the record of signed heads to `heads.py`.
+
+Rules:
+- The newest receipt beside the ledger guards against accidents: it is copied along with the ledger.
+- The record of the head that was signed last lies elsewhere, so it knows an older copy that was put
+  back. It is asked whether or not a key is named now, before anything is spent.
+- A ledger shorter than what is remembered was rolled back; one with another root was forked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairtrial.ledger.errors import ForkedError, RefusedError, RolledBackError
+from fairtrial.ledger.log import Log
+
+from .heads import read_record
+from .places import state_folder
+from .receipts import Receipt, parse_receipt
+
+__all__ = ("check_remembered",)
+
+_TODO = "put the newest copy back; ledger replay --against RECEIPT shows what is missing"
+
+
+def check_remembered(log: Log, side: Path, environment: Mapping[str, str]) -> None:
+    """Checks a ledger against the receipts beside it and the head that was signed last.
+
+    Args:
+        log: The ledger, folded.
+        side: The folder beside it.
+        environment: Where this machine remembers what it signed.
+
+    Raises:
+        RolledBackError: The ledger is shorter than it was.
+        ForkedError: It has another root than it had.
+        StoreError: The record of what was signed can't be read.
+    """
+    newest = _newest_receipt(side / "receipts")
+    if newest is not None and newest[1].ledger == log.ledger:
+        path, receipt = newest
+        what = "the ledger isn't the one that the receipt beside it was given for"
+        _check(log, receipt.size, receipt.root, what, path)
+    try:
+        folder = state_folder(environment)
+    except RuntimeError:
+        # Without a home folder nothing can have been remembered.
+        return
+    record = read_record(folder, log.ledger)
+    if record is not None:
+        what = "the ledger isn't the one that was signed on this machine: nothing is added to it"
+        _check(log, record.size, bytes.fromhex(record.root), what, folder)
+
+
+def _check(log: Log, size: int, root: bytes, what: str, where: Path) -> None:
+    """Refuses a ledger that doesn't begin with a head that it had."""
+    expected = f"at least {size} entries, those with the root {root.hex()}"
+    if size > log.state.size:
+        found = f"{log.state.size} entries"
+        raise RolledBackError(what, where=str(where), expected=expected, found=found, todo=_TODO)
+    found_root = log.root_at(size)
+    if found_root != root:
+        found = f"root {found_root.hex()}"
+        raise ForkedError(what, where=str(where), expected=expected, found=found, todo=_TODO)
+
+
+def _newest_receipt(folder: Path) -> tuple[Path, Receipt] | None:
+    """Returns the receipt of the largest size in a folder, passing over files that hold none."""
+    for path in sorted(folder.glob("*-*.txt"), key=_receipt_size, reverse=True):
+        try:
+            return path, parse_receipt(path.read_text(encoding="utf-8"))
+        except (RefusedError, UnicodeDecodeError):
+            # Who can damage it could delete it: it guards against accidents alone.
+            continue
+    return None
+
+
+def _receipt_size(path: Path) -> int:
+    digits = path.name.partition("-")[0]
+    return int(digits) if digits.isdecimal() and len(digits) < 16 else 0
