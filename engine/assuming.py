@@ -30,12 +30,10 @@ from .assigned_arrays import middle_of_arms, residuals_of_arms
 from .assigning import is_assigned
 from .evaluate import AnalysisContext, frame_of
 from .frames import Pairs
-from .simulated_outcomes import gate_of
+from .simulated_outcomes import SIMULATED_TYPES, gate_of
 from .slot_values import ONE_OR_NONE
 
-__all__ = ("SIMULATED_TYPES", "Assumed", "assumed_by", "model_of", "pilot_assumption")
-
-SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost", "win_rate", "all_pass")
+__all__ = ("Assumed", "assumed_by", "model_of", "pilot_assumption")
 
 
 class Assumed(msgspec.Struct, frozen=True, kw_only=True):

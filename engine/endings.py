@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+import msgspec
+
 from fairtrial.analysis.verdict import ReasonCode, Verdict
 from fairtrial.ledger.events import LookEndpoint
 from fairtrial.ledger.protocol import Comparison
@@ -76,7 +78,7 @@ def _diagnosed(frame: Frame, ending: Ending) -> Ending:
     pairs = next(each for each in ending.readings if each.test.role == "primary").pairs
     found = tuple(diagnoses(frame, ending.comparison, pairs, ending.last))
     ending = replace(ending, diagnoses=found)
-    voids = [each for each in found if each.positive and each.effect == "inconclusive"]
+    voids = _voiding(found)
     if not voids or ending.claim.verdict.verdict == "inconclusive":
         return ending
     claim = replace(ending.claim, verdict=Verdict("inconclusive", "diagnostic"))
@@ -84,18 +86,43 @@ def _diagnosed(frame: Frame, ending: Ending) -> Ending:
 
 
 def claim_of(
-    context: AnalysisContext, comparison: Comparison, readings: Sequence[Reading]
+    context: AnalysisContext,
+    frame: Frame,
+    comparison: Comparison,
+    readings: Sequence[Sequence[Reading]],
 ) -> Claim:
     """Returns what the looks taken say of a comparison, without reading anything again.
 
     Args:
         context: looks after which nothing else comes; no outcome was declared invalid.
+        frame: plan and outcomes.
         comparison: which.
-        readings: those of the last look taken.
+        readings: those of each look taken.
     """
     decided = _decided(context, comparison)
-    if decided is not None:
-        return decided[0]
+    claim, number = decided or (_last_claim(context, comparison, readings[-1]), len(readings))
+    voiding = "inconclusive" in msgspec.structs.astuple(context.protocol.diagnostics)
+    if not voiding or claim.verdict.verdict == "inconclusive":
+        return claim
+    first = next(
+        each
+        for each in readings[number - 1]
+        if each.test.comparison.name == comparison.name and each.test.role == "primary"
+    )
+    if _voiding(diagnoses(frame, comparison, first.pairs, first.place.last)):
+        return replace(claim, verdict=Verdict("inconclusive", "diagnostic"))
+    return claim
+
+
+def _voiding(found: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """Returns the positive diagnostics that are registered to leave the verdict open."""
+    return [each for each in found if each.positive and each.effect == "inconclusive"]
+
+
+def _last_claim(
+    context: AnalysisContext, comparison: Comparison, readings: Sequence[Reading]
+) -> Claim:
+    """Returns the claim of a comparison that no look has decided."""
     verdicts: list[tuple[Test, Verdict]] = []
     for reading in readings:
         if reading.test.comparison.name == comparison.name:

@@ -22,13 +22,14 @@ from fairtrial.analysis.classical import Family, classical_boundary, haybittle_p
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.protocol import Protocol, primaries
 
-from .assuming import SIMULATED_TYPES, Assumed, assumed_by, pilot_assumption
+from .assuming import Assumed, assumed_by, pilot_assumption
 from .boundaries import tests_of
 from .concluding import context_of
 from .freezing import Design, design_of
 from .look_table import look_table
 from .power_values import PowerReport, decision_rules
 from .registering import load_protocol
+from .simulated_outcomes import SIMULATED_TYPES
 from .simulating import Simulation, simulate
 from .slot_values import direction
 from .trial import open_trial

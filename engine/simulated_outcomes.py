@@ -3,7 +3,8 @@
 Leaves the pairs to `analysis/simulation.py`, and what a plan makes of them to `simulating.py`.
 
 Rules:
-- Only primary endpoints of the gate comparison are simulated; each gets a score of its own name.
+- Only primary and harm endpoints of the gate comparison are simulated; each gets a score of its own
+  name. Harm endpoints of which one has a type that isn't simulated are left out together.
 - All replicates of a unit have the unit's value, so every reducer gives it back.
 - A lost outcome has status `error`: the registered rule for that status applies.
 """
@@ -19,7 +20,7 @@ import numpy as np
 
 from fairtrial.analysis.simulation import PairModel, SimulatedPairs, simulate_pairs
 from fairtrial.ledger.events import Decision
-from fairtrial.ledger.protocol import Comparison, Diagnostics, Protocol, primaries
+from fairtrial.ledger.protocol import Comparison, Protocol, primaries
 from fairtrial.ledger.slots import STATUSES
 
 from .boundaries import share_of
@@ -28,7 +29,16 @@ from .outcomes import Outcomes, ScoreColumn, collect_decisions
 from .plan import Plan
 from .units import Units
 
-__all__ = ("decisions_of", "draw", "gate_of", "simulated_frame", "simulated_protocol")
+__all__ = (
+    "SIMULATED_TYPES",
+    "decisions_of",
+    "draw",
+    "gate_of",
+    "simulated_frame",
+    "simulated_protocol",
+)
+
+SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost", "win_rate", "all_pass")
 
 _OK, _ERROR = STATUSES.index("ok") + 1, STATUSES.index("error") + 1
 _FIRST_STREAM = 16
@@ -41,11 +51,14 @@ def gate_of(protocol: Protocol) -> Comparison:
 
 
 def simulated_protocol(protocol: Protocol) -> Protocol:
-    """Returns a protocol that decides as this one on its gate comparison's primaries alone."""
+    """Returns a protocol that decides as this one on its gate comparison alone."""
     gate = gate_of(protocol)
+    harms = [each for each in protocol.endpoints if each.role == "harm"]
+    if not all(each.type in SIMULATED_TYPES for each in harms):
+        harms = []
     endpoints = tuple(
         msgspec.structs.replace(endpoint, value=f"scores.{endpoint.name}")
-        for endpoint in primaries(protocol)
+        for endpoint in (*primaries(protocol), *harms)
     )
     return msgspec.structs.replace(
         protocol,
@@ -54,8 +67,9 @@ def simulated_protocol(protocol: Protocol) -> Protocol:
             protocol.analysis,
             comparisons=(msgspec.structs.replace(gate, share=share_of(protocol, gate)),),
         ),
-        decision=msgspec.structs.replace(protocol.decision, saving=None, harm=None),
-        diagnostics=Diagnostics(),
+        decision=msgspec.structs.replace(
+            protocol.decision, saving=None, harm=protocol.decision.harm if harms else None
+        ),
     )
 
 

@@ -9,7 +9,11 @@ Rules:
   conclude (superiority: at the margin; non-inferiority: margin worse; equivalence: margin worse).
 - Looks are computed from columns; a sample of the runs is computed again from events, as `ledger
   result` would, and `agreed` says in how many verdict, reason and look were the same.
-- Harm, saving, diagnostics, costs and other comparisons are not simulated; the report says so.
+- Harm endpoints are drawn without a harm, as variable as what is assumed of the primary;
+  diagnostics look at outcomes without drift or effect of order.
+- A reject for harm is no error of the primary, and no success.
+- A saving (nothing states one), models that are not the requested ones, and other comparisons are
+  not simulated; the report says so.
 - The same seed gives the same report.
 """
 
@@ -26,7 +30,7 @@ import msgspec
 
 from fairtrial.analysis.simulation import PairModel
 from fairtrial.ledger.events import Head, Look
-from fairtrial.ledger.protocol import Diagnostics, Protocol, encode_resolved
+from fairtrial.ledger.protocol import Protocol, encode_resolved
 
 from .assuming import Assumed, model_of
 from .conclude import conclude
@@ -53,7 +57,8 @@ class SimulationCase(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the difference is the registered effect, or the border at which a claim is an error.
         effect: true difference of the first primary, treatment minus control.
-        verdicts: share of runs by verdict; `reasons` likewise of the inconclusive ones.
+        verdicts: share of runs by verdict; `reasons` likewise of those that are inconclusive or
+            rejected for harm.
         intended: share of runs with a verdict that counts: power, or type-I error.
         standard_error: of `intended`.
         stops: share of runs that ended with each look.
@@ -144,7 +149,12 @@ def simulate(
     again = agreed = 0
     for place, (name, difference) in enumerate(asked):
         models = {
-            endpoint.name: model_of(design.protocol, endpoint, assumed, difference)
+            endpoint.name: model_of(
+                design.protocol,
+                endpoint,
+                assumed,
+                difference if endpoint.role == "primary" else 0.0,
+            )
             for endpoint in design.protocol.endpoints
         }
         found = [_run(design, models, seed, runs * place + number) for number in range(runs)]
@@ -204,7 +214,7 @@ def _border(protocol: Protocol) -> float:
 def _run(design: _Design, models: Mapping[str, PairModel], seed: int, run: int) -> _Run:
     frame = draw(design.frame, models, seed=seed, run=run)
     context = replace(design.context, outcomes=frame.outcomes)
-    readings: tuple[Reading, ...] = ()
+    readings: list[tuple[Reading, ...]] = []
     for number in range(1, len(context.looks) + 1):
         numbers = look_numbers(context, frame, number)
         look = Look(
@@ -219,10 +229,11 @@ def _run(design: _Design, models: Mapping[str, PairModel], seed: int, run: int) 
             clusters=context.looks[number - 1].clusters,
             comparisons=numbers.comparisons,
         )
-        context, readings = replace(context, taken=(*context.taken, look)), numbers.readings
+        context = replace(context, taken=(*context.taken, look))
+        readings.append(numbers.readings)
         if not numbers.continues:
             break
-    claim = claim_of(context, design.protocol.analysis.comparisons[0], readings)
+    claim = claim_of(context, frame, design.protocol.analysis.comparisons[0], readings)
     return _Run(claim.verdict.verdict, claim.verdict.reason_code, len(context.taken))
 
 
@@ -250,9 +261,11 @@ def _case(
 ) -> SimulationCase:
     runs, looks = len(found), design.context.looks
     verdicts = Counter(run.verdict for run in found)
-    reasons = Counter(run.reason for run in found if run.verdict == "inconclusive")
+    reasons = Counter(
+        run.reason for run in found if run.verdict == "inconclusive" or run.reason == "harm"
+    )
     counted = _errors(design.protocol) if name == "at_border" else _wanted(design.protocol)
-    intended = sum(verdicts[word] for word in counted) / runs
+    intended = sum(run.verdict in counted and run.reason != "harm" for run in found) / runs
     ends = [looks[run.look - 1] for run in found]
     return SimulationCase(
         name=name,
@@ -288,11 +301,12 @@ def _either_way(protocol: Protocol) -> bool:
 
 def _left_out(protocol: Protocol) -> Iterator[str]:
     if protocol.decision.harm is not None:
-        yield "harm endpoints"
+        simulated = simulated_protocol(protocol).decision.harm is not None
+        yield "harm itself: its endpoints are drawn without one" if simulated else "harm endpoints"
     if protocol.decision.saving is not None:
         yield "the saving"
-    if protocol.diagnostics != Diagnostics():
-        yield "diagnostics"
+    if protocol.diagnostics.served_model == "inconclusive":
+        yield "models that were not asked for"
     others = len(protocol.analysis.comparisons) - 1
     if others:
         yield f"{others} other comparisons; {gate_of(protocol).name} keeps its share of alpha"

@@ -123,15 +123,45 @@ def test_too_few_clusters_never_conclude(bridge: Any) -> None:
     assert {"few_clusters": 1.0} == found.cases[0].reasons
 
 
+WITH_HARM = (
+    "[{name: passed, role: primary, type: binary, value: passed, better: higher}, "
+    "{name: unsafe, role: harm, type: binary, value: scores.unsafe, better: lower}]"
+)
+HARM = "{rule: superiority, harm: {alpha: 0.05, margin: 0.0}}"
+
+
 def test_what_is_left_out_is_said(bridge: Any) -> None:
-    """Harm isn't simulated, and the report says so."""
-    endpoints = (
-        "[{name: passed, role: primary, type: binary, value: passed, better: higher}, "
-        "{name: unsafe, role: harm, type: binary, value: scores.unsafe, better: lower}]"
+    """A harm, a saving's cost and other models aren't simulated, and the report says so."""
+    found = simulated(bridge, runs=2, endpoints=WITH_HARM, decision=HARM)
+    assert ("harm itself: its endpoints are drawn without one",) == found.not_simulated
+    served = simulated(bridge, runs=2, diagnostics="{served_model: inconclusive}")
+    assert ("models that were not asked for",) == served.not_simulated
+
+
+@pytest.mark.slow
+def test_harm_gates_and_diagnostics_are_part_of_what_is_simulated(bridge: Any) -> None:
+    """Without a harm some runs are rejected for it, and some diagnostics are positive by chance.
+
+    The runs computed again from events come out alike, so both are those of a real result.
+    """
+    everything = "{order_effect: inconclusive, time_drift: inconclusive, informative_size: show}"
+    found = simulated(
+        bridge,
+        runs=150,
+        seed=8,
+        endpoints=WITH_HARM,
+        decision=HARM,
+        looks=TWO_LOOKS,
+        diagnostics=everything,
     )
-    decision = "{rule: superiority, harm: {alpha: 0.05, margin: 0.01}}"
-    found = simulated(bridge, runs=2, endpoints=endpoints, decision=decision)
-    assert ("harm endpoints",) == found.not_simulated
+    assert found.agreed == found.checked == 300
+    at_effect, at_border = found.cases
+    for case in (at_effect, at_border):
+        assert 0.0 < case.reasons["harm"] < 0.08
+    assert 0.0 < at_effect.reasons["diagnostic"] < 0.08
+    assert at_border.intended <= at_border.verdicts.get("adopt", 0.0) + at_border.verdicts["reject"]
+    plain = simulated(bridge, runs=150, seed=8, looks=TWO_LOOKS)
+    assert at_effect.intended < plain.cases[0].intended
 
 
 def test_effect_above_the_discordance_is_refused(bridge: Any) -> None:
