@@ -14,10 +14,12 @@ import pytest
 from fairtrial.analysis.assigned import assigned_difference
 from fairtrial.analysis.paired import ClusteredMean
 from fairtrial.engine.assigning import assign_arms, plan_of
+from fairtrial.engine.assuming import assumed_by
 from fairtrial.engine.conclude import conclude
 from fairtrial.engine.evaluate import frame_of
 from fairtrial.engine.plan import parse_plan, plan_lines
 from fairtrial.engine.result_detail import detail
+from fairtrial.engine.simulating import simulate
 from fairtrial.engine.units import Units
 from fairtrial.ledger.errors import ProtocolError
 from fairtrial.ledger.events import Head
@@ -299,3 +301,24 @@ def test_arms_without_variance_have_no_interval(bridge: Bridge) -> None:
     assert (body.verdict, body.reason_code) == ("inconclusive", "zero_variance")
     assert body.reason.startswith("within each arm every cluster shows the same")
     assert frame_of(trial.context).status.all()
+
+
+@pytest.mark.parametrize("clusters", [12, 30])
+@pytest.mark.slow
+def test_equal_arms_rarely_reach_a_verdict(bridge: Bridge, clusters: int) -> None:
+    """Through assignment, two looks, guards and verdict: false verdicts at most 5 of 100 or so."""
+    protocol = bridge.protocol(
+        design=DESIGN,
+        looks="{at: [0.5, 1.0], icc: 0.05}",
+        power="{effect: 0.3, assume: {sd: 0.49, icc: 0.05}}",
+    )
+    sizes = [4 + 3 * (c % 5) for c in range(clusters)]
+    units, assumed = _units(sizes), assumed_by(protocol)
+    assert assumed is not None
+
+    found = simulate(
+        protocol, plan_of(protocol, units), units, assumed, effect=None, runs=300, seed=3, checked=2
+    )
+
+    assert found.agreed == found.checked
+    assert 0.015 <= found.cases[0].intended <= 0.08
