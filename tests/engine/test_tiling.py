@@ -215,3 +215,14 @@ def test_named_head_is_the_one_that_is_written(trial: AnchorTrial, tmp_path: Pat
     other.write_bytes(first.read_bytes().replace(b"\n3\n", b"\n2\n"))
     with pytest.raises(RefusedError):
         export_tiles(trial.ledger, tmp_path / "other", checkpoint=other)
+
+
+def test_served_head_never_goes_back(trial: AnchorTrial, tmp_path: Path) -> None:
+    """A folder that holds a larger head of this ledger keeps it, whichever older one is named."""
+    first = trial.notes[0]
+    run(trial.ledger, None, actor=ACTOR)
+    export_tiles(trial.ledger, tmp_path / "log")
+    before = files_in(tmp_path / "log")
+    with pytest.raises(ConflictError, match="nothing is written"):
+        export_tiles(trial.ledger, tmp_path / "log", checkpoint=first)
+    assert before == files_in(tmp_path / "log")
