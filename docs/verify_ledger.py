@@ -5,10 +5,9 @@
 
 Made from docs/format.md, apart from the project's own code. Needs Python 3.9 and, for a SQLite
 ledger, SQLite 3.31. Compare this file's SHA-256 with the one published with the release.
-Checked: form, place, chain and id of each entry; its JSON (no name twice, no blanks, numbers' form,
-grammar of texts); slots filled once; root; schema and structure of a database; blobs by SHA-256;
-heads that you bring. Not checked: order rules, numbers, signatures, registered files, and what
-needs the schemas of events (which members they have, of which type, in which order).
+Checked: form, place, chain and id of entries; their JSON (no name twice, no blanks, numbers' form,
+grammar of texts); slots filled once; root; a database's schema, rows and structure; blobs by
+SHA-256; heads that you bring. Not: order rules, numbers, signatures, files, schemas of events.
 Exit code: 0 intact (the text says whether anything vouches for it), 2 usage, 3 no receipt, 8 no
 ledger, 11 torn, 12 corrupt, 13 forked, 14 rolled back, 16 files differ, 17 newer than this program.
 """
@@ -43,7 +42,7 @@ settle/1 sign/1 start/1 stop/1 unblind/1 withdraw/1""".split()  # noqa: SIM905 -
 TEXTS = """answer note override path previous previous_signature reason settings signature
 undetermined vkey""".split()  # noqa: SIM905 - a list to be read
 FREE = ("arms", "artifacts", "cost_nanousd", "missing", "scores", "sections", "settings", "tests")
-BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+ODD = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # SHA-256 of the JSON of [name, type, statement] of each object of the database, by name.
 SCHEMA = "310981c8c753b44de32808012b5fecc7763736522a96759e90f1bfe878b65b33"
 BLOB = re.compile(rb'\{"size":([0-9]+),"blake3":"([0-9a-f]{64})","sha256":"([0-9a-f]{64})"\}')
@@ -132,10 +131,8 @@ def number(value) -> str:
 
 def text(value: str, field: str) -> str:
     """Returns the one form of a text; refuses what the grammar of names and texts doesn't allow."""
-    free, odd = field in TEXTS or not value, ""
-    for one in "" if value.isprintable() else value:
-        if one in BIDI or (unicodedata.category(one) == "Cc" and not (free and one in "\n\t")):
-            odd = one
+    free = field in TEXTS or not value
+    odd = set(ODD.findall(value)) - set("\n\t" if free else "")
     fits = len(value.encode()) <= (2000 if free else 200) and (free or value == value.strip())
     if odd or not fits or unicodedata.normalize("NFC", value) != value:
         raise ValueError(f"{field}: not a name or text as the grammar has it")
@@ -165,7 +162,6 @@ def parse_event(data: bytes):
         return event
     if list(event)[:4] != ["kind", "experiment", "position", "number"]:
         raise ValueError("an event begins with kind, experiment, position, number")
-    # A name that stands twice, blanks, other escapes and other forms of numbers show here.
     if written(event, "").encode() != data:
         raise ValueError("not in the one form that an event has")
     return event
@@ -182,10 +178,9 @@ def lines_of(path: Path, ledger: Ledger):
             stop(8, f"{path} is not a ledger")
         file.seek(0)
         for line in file:
-            if line[-1:] == b"\n":
-                yield line[:-1]
-            else:
-                ledger.find("bytes", "torn", None, "a last newline", f"{len(line)} bytes more")
+            if line[-1:] != b"\n":
+                return ledger.find("bytes", "torn", None, "a newline", f"{len(line)} bytes more")
+            yield line[:-1]
 
 
 def rows_of(path: Path, ledger: Ledger):
@@ -221,10 +216,10 @@ def checked_rows(database: sqlite3.Connection, ledger: Ledger):
     found = [found, *database.execute("PRAGMA user_version"), *database.execute("PRAGMA encoding")]
     if found != [SCHEMA, (1,), ("UTF-8",)]:
         ledger.find("bytes", "schema", None, f"{SCHEMA}, 1, UTF-8", found)
-    rows = "SELECT seq, leaf, coalesce(CAST(entry AS BLOB), x'') FROM entry ORDER BY seq"
-    for place, (seq, leaf, data) in enumerate(database.execute(rows)):
-        if seq != place or leaf != sha256(b"\0" + data).digest():
-            ledger.find("bytes", "wrong_row", place, "its row, with its leaf", f"{seq}, {leaf!r}")
+    rows = "seq, leaf, typeof(entry), coalesce(CAST(entry AS BLOB), x'') FROM entry ORDER BY seq"
+    for place, (seq, leaf, kind, data) in enumerate(database.execute(f"SELECT {rows}")):
+        if (seq, kind, leaf) != (place, "text", sha256(b"\0" + data).digest()):
+            ledger.find("bytes", "wrong_row", place, "its text and leaf", f"{seq} {kind} {leaf!r}")
         yield data
     for (message,) in database.execute("PRAGMA integrity_check"):
         if message != "ok":
@@ -332,16 +327,16 @@ class Ledger:
         covered, sources, size = 0, [], len(self.leaves)
         roots = roots_at(self.leaves, {claim[1] for claim in claims})
         for name, at, root, source in sorted(claims, key=lambda claim: claim[1]):
-            if name == self.name and roots.get(at) == root:
-                covered, sources = at, [*sources, f"{source} (entries 0-{at - 1:,})"]
-            else:
+            if name != self.name or roots.get(at) != root:
                 code = "rolled_back" if name == self.name and at > size else "forked"
                 found = f"{self.name}, {size} entries, {roots.get(at)}"
                 self.find("anchors", code, None, f"{source}: {name}, {at} entries, {root}", found)
+            elif source:
+                covered, sources = at, [*sources, f"{source} (entries 0-{at - 1:,})"]
         return covered, sources
 
 
-def claims_of(ledger: Ledger, brought: list[str]) -> list[tuple[str, int, str, str]]:
+def claims_of(ledger: Ledger, brought: list[str], side: Path) -> list[tuple[str, int, str, str]]:
     """Returns the heads that the caller brings: ledger, size, root, and what says so."""
     claims = []
     for each in brought:
@@ -354,6 +349,9 @@ def claims_of(ledger: Ledger, brought: list[str]) -> list[tuple[str, int, str, s
             found.append((ledger.name if origin == ledger.origin else origin, size, root))
         if not found:
             stop(3, f"neither a receipt nor a checkpoint: {each[:80]!r}")
+        if is_file and side.resolve() in Path(each).resolve().parents:
+            source = ""  # the ledger's own word
+            print(f"note      what lies beside the ledger vouches for nothing: {each}")
         claims += [(a, int(b), base64.b64decode(c).hex(), source) for a, b, c in found]
     return claims
 
@@ -375,8 +373,9 @@ def main(arguments: list[str] | None = None) -> int:
     ledger.check_ids()
     if not size:
         ledger.find("bytes", "empty", None, "at least an `open`", "no entry")
-    covered, sources = ledger.judge(claims_of(ledger, given.against))
-    blobs = ledger.check_blobs(path.with_name(path.name + ".d") / "blobs")
+    side = path.with_name(path.name + ".d")
+    covered, sources = ledger.judge(claims_of(ledger, given.against, side))
+    blobs = ledger.check_blobs(side / "blobs")
     words = {code if code in EXIT else "corrupt" for _, code, *_ in ledger.findings}
     word = next((word for word in EXIT if word in words), "intact")
     root = base64.b64encode(bytes.fromhex(roots_at(ledger.leaves, {size})[size])).decode()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fairtrial.ledger.canonical import decode_event
 from fairtrial.ledger.checkpoint import verify_note
-from fairtrial.ledger.claims import SELF_SIGNED
+from fairtrial.ledger.claims import BESIDE, SELF_SIGNED
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Open
@@ -29,7 +29,7 @@ from fairtrial.ledger.replay_since import replay_since
 
 from .proving import parse_old
 from .trial import Reader
-from .vouching import NoteFile, Pins, read_note
+from .vouching import NoteFile, Pins, is_named_beside, read_note
 
 __all__ = ("replay_from",)
 
@@ -96,7 +96,8 @@ def _head(text: str, reader: Reader, opened: tuple[str, Open | None], pins: Pins
         )
     if not old.is_note:
         assert old.ledger is not None, "a receipt names its ledger"
-        return Claim(old.ledger, old.size, old.root, old.source)
+        level = BESIDE if is_named_beside(text, reader.path) else "receipt"
+        return Claim(old.ledger, old.size, old.root, old.source, level)
     note = read_note(Path(text), reader.side)
     ledger, event = opened
     is_own = event is not None and event.origin == note.head.origin

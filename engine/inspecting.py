@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairtrial.ledger.claims import BESIDE
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Head, Unblind
@@ -189,8 +190,8 @@ def replay_ledger(
     from . import vouching as v
     from .recomputing import recompute
 
-    claims = [_claim(text) for text in against]
     path = ledger.absolute()
+    claims = [_claim(text, path) for text in against]
     store = open_store(path, read_only=True)
     try:
         reader = Reader(path, store)
@@ -217,12 +218,16 @@ def _plan_columns(reader: Reader, blob: Blob) -> PlanColumns | None:
         return None
 
 
-def _claim(text: str) -> Claim:
+def _claim(text: str, ledger: Path) -> Claim:
+    # Loaded when a replay needs it, as the numbers are.
+    from .vouching import is_named_beside
+
     path = Path(text)
     is_file = len(text) < 4096 and "\n" not in text and path.is_file()
     receipt = parse_receipt(path.read_text(encoding="utf-8") if is_file else text)
     source = f"receipt in {path.name}" if is_file else "receipt given by you"
-    return Claim(receipt.ledger, receipt.size, receipt.root, source)
+    level = BESIDE if is_file and is_named_beside(text, ledger) else "receipt"
+    return Claim(receipt.ledger, receipt.size, receipt.root, source, level)
 
 
 def export_ledger(ledger: Path, target: Path) -> Copied:

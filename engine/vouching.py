@@ -26,6 +26,7 @@ from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import Anchor, Key, Open, Sign
 from fairtrial.ledger.findings import Claim, Finding, Level, SignedCase, Stamped
 from fairtrial.ledger.note import VerifierKey, format_vkey, parse_note, parse_vkey
+from fairtrial.ledger.opening import side_folder
 from fairtrial.ledger.policy import Policy, parse_policy
 
 from .anchoring import notes_folder
@@ -34,7 +35,15 @@ from .key_events import is_key_signed
 from .timestamping import check_stamp, is_available
 from .trial import Reader
 
-__all__ = ("NoteFile", "Pins", "Vouching", "notes_beside", "read_note", "read_pins")
+__all__ = (
+    "NoteFile",
+    "Pins",
+    "Vouching",
+    "is_named_beside",
+    "notes_beside",
+    "read_note",
+    "read_pins",
+)
 
 # How far a writer's clock may lag behind an authority's before the two contradict each other.
 CLOCK_MAY_LAG = timedelta(minutes=10)
@@ -108,8 +117,17 @@ def read_note(path: Path, side: Path) -> NoteFile:
     except RefusedError as error:
         error.where = str(path)
         raise
-    brought = side.resolve() not in path.resolve().parents
-    return NoteFile(f"checkpoint in {path.name}", data, head, brought)
+    return NoteFile(f"checkpoint in {path.name}", data, head, not _is_beside(path, side))
+
+
+def _is_beside(path: Path, side: Path) -> bool:
+    """Returns whether a file, links followed, lies in the folder of a ledger's own things."""
+    return side.resolve() in path.resolve().parents
+
+
+def is_named_beside(text: str, ledger: Path) -> bool:
+    """Returns whether a text that may be a receipt is the name of a file beside the ledger."""
+    return len(text) < 4096 and _is_beside(Path(text), side_folder(ledger.absolute()))
 
 
 def notes_beside(side: Path) -> list[NoteFile]:

@@ -16,9 +16,12 @@ from typing import NamedTuple
 
 from .findings import Claim, Finding
 
-__all__ = ("SELF_SIGNED", "Judged", "judge", "outside")
+__all__ = ("BESIDE", "SELF_SIGNED", "Judged", "judge", "outside")
 
 SELF_SIGNED = "self_signed"
+# A head without a signature that lies in the ledger's own folder.
+BESIDE = "beside"
+_OWN = (SELF_SIGNED, BESIDE)
 # Levels whose heads are each named: they were brought one by one, or each has a time of its own.
 _EACH = ("receipt", "timestamp")
 
@@ -66,7 +69,7 @@ def _sources(agreed: Sequence[Claim]) -> Iterator[str]:
     """Yields what vouches for the ledger, with the range that each covers."""
     largest = {claim.level: claim for claim in agreed}
     for claim in agreed:
-        if claim.level in _EACH or (claim.level != SELF_SIGNED and claim is largest[claim.level]):
+        if claim.level in _EACH or (claim.level not in _OWN and claim is largest[claim.level]):
             yield f"{claim.source} (entries 0-{claim.size - 1})"
 
 
@@ -83,4 +86,4 @@ def _finding(code: str, claim: Claim, expected: str, found: str) -> Finding:
 
 def outside(covered: Mapping[str, int]) -> Iterator[int]:
     """Yields how far each level beyond the ledger's own word covers."""
-    return (size for level, size in covered.items() if level != SELF_SIGNED)
+    return (size for level, size in covered.items() if level not in _OWN)

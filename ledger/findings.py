@@ -67,8 +67,8 @@ class Stamped(msgspec.Struct, frozen=True, kw_only=True):
 class Claim(NamedTuple):
     """A head of a ledger that something vouches for.
 
-    `level` is receipt, checkpoint, witness or timestamp, by what vouches; or self_signed, which is
-    the ledger's own word. `stamped` is set where an authority says when the head existed.
+    `level` is receipt, checkpoint, witness or timestamp, by what vouches; or self_signed or beside,
+    which are the ledger's own word. `stamped` is set where an authority says when the head existed.
     """
 
     ledger: str

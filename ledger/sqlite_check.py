@@ -4,6 +4,7 @@ Leaves those to `replay.py`.
 
 Rules:
 - The schema is compared as text with the one this format has; one object more is a finding too.
+- Every row is looked at, also one before the first or of another type, which a view may count.
 - SQLite's own check sees structure and indexes, not values: a changed digit in a cell passes it.
 - A database that can't be read any further is a finding, not an exception.
 """
@@ -26,9 +27,10 @@ Query = Callable[[str, Sequence[str | int]], list[tuple[Any, ...]]]
 
 _OBJECTS = "SELECT name,type,coalesce(sql,'') FROM sqlite_master ORDER BY rowid"
 _PAGE = (
-    "SELECT seq,leaf,coalesce(CAST(entry AS BLOB),x'') FROM entry WHERE seq>=?"
+    "SELECT seq,leaf,coalesce(CAST(entry AS BLOB),x''),typeof(entry) FROM entry WHERE seq>=?"
     " ORDER BY seq LIMIT 1000"
 )
+_BEFORE = "SELECT seq FROM entry WHERE seq<0 ORDER BY seq DESC LIMIT 20"
 # Made by SQLite itself; the second by ANALYZE.
 _BY_SQLITE = ("sqlite_autoindex_entry_1", "sqlite_stat1", "sqlite_stat4")
 _HINT = "; for a copy made while a run was going, take `ledger export` instead"
@@ -47,7 +49,8 @@ def check_database(query: Query, where: str, *, start: int = 0) -> Iterator[Stor
         BusyError: Another program keeps the database.
     """
     rows = partial(_rows, start=start)
-    for part in (_header, _schema, rows) if start else (_header, _schema, _structure, rows):
+    first = (_header, _schema, _before)
+    for part in (*first, rows) if start else (*first, _structure, rows):
         try:
             yield from part(query, where)
         except BusyError:
@@ -89,10 +92,16 @@ def _structure(query: Query, where: str) -> Iterator[StoreFinding]:
             yield StoreFinding("structure", None, where, "ok", str(message) + _HINT)
 
 
+def _before(query: Query, where: str) -> Iterator[StoreFinding]:
+    """Yields rows that no walk from the first entry on comes across."""
+    for (seq,) in query(_BEFORE, ()):
+        yield StoreFinding("extra_row", None, where, "rows from entry 0 on", f"a row {seq}")
+
+
 def _rows(query: Query, where: str, *, start: int) -> Iterator[StoreFinding]:
     expected = start
     while rows := query(_PAGE, (expected,)):
-        for seq, leaf, data in rows:
+        for seq, leaf, data, kind in rows:
             if seq != expected:
                 yield StoreFinding("gap", expected, where, f"entry {expected}", f"entry {seq}")
                 if not isinstance(seq, int):
@@ -102,3 +111,5 @@ def _rows(query: Query, where: str, *, start: int) -> Iterator[StoreFinding]:
             if leaf != leaf_hash(data):
                 found = leaf.hex() if isinstance(leaf, bytes) else repr(leaf)
                 yield StoreFinding("leaf_column", seq, where, leaf_hash(data).hex(), found)
+            if kind != "text":
+                yield StoreFinding("entry_column", seq, where, "an entry of type text", str(kind))

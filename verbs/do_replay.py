@@ -230,16 +230,12 @@ def _replay_since(out: Output, brought: _Brought, since: str) -> Ending:
 
 
 def _note_beside(out: Output, brought: Sequence[str], ledger: Path) -> None:
-    if any(_is_beside(text, ledger) for text in brought):
+    from fairtrial.engine.vouching import is_named_beside
+
+    if any(is_named_beside(text, ledger) for text in brought):
         out.note(
             "a receipt that lies beside the ledger vouches for nothing: bring one from elsewhere"
         )
-
-
-def _is_beside(text: str, ledger: Path) -> bool:
-    """Returns whether a receipt is a file of the ledger's own folder."""
-    side = ledger.resolve().with_name(f"{ledger.name}.d")
-    return len(text) < 4096 and side in Path(text).resolve().parents
 
 
 def _plain(report: ReplayReport) -> dict[str, object]:

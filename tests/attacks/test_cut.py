@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Callable
@@ -12,7 +13,9 @@ import pytest
 from fairtrial.engine.closing import close_ledger
 from fairtrial.engine.inspecting import replay_ledger, status
 from fairtrial.engine.session import register_protocol, result_of
+from fairtrial.engine.trial import parse_receipt
 from fairtrial.ledger.errors import TornError
+from fairtrial.ledger.merkle import leaf_hash, root_of
 from fairtrial.ledger.opening import open_store
 
 from .conftest import Case, Verify, place_of, write_trial
@@ -130,3 +133,26 @@ def test_quarantined_bytes_are_put_on_record_once(lines: Case) -> None:
     for _ in range(2):
         result_of(lines.ledger, None, actor="ada")
         assert 1 == replay_ledger(lines.ledger).recoveries
+
+
+@pytest.mark.parametrize("way", ["file", "link"])
+def test_receipt_beside_the_ledger_is_no_anchor(
+    case: Case, agreed: Agreed, verify: Verify, tmp_path: Path, way: str
+) -> None:
+    """Whoever cuts a ledger can cut the receipts in its own folder: they vouch for nothing."""
+    cut = case.entries()[:20]
+    case.put(cut)
+    folder = case.ledger.with_name(case.ledger.name + ".d") / "receipts"
+    folder.mkdir(exist_ok=True)
+    forged = folder / "0020-run.txt"
+    root = base64.b64encode(root_of(map(leaf_hash, cut))).decode()
+    forged.write_text(f"fairtrial:{parse_receipt(case.receipt).ledger}@20#{root}\n")
+    brought = forged if way == "file" else tmp_path / "mail.txt"
+    if way == "link":
+        brought.symlink_to(forged)
+    assert "intact" == agreed(case, str(brought))
+    assert "UNANCHORED" in verify(case, str(brought))[1]
+    report = case.replay(str(brought))
+    assert ("no", 0, ()) == (report.anchored, report.covered, report.anchored_by)
+    case.put(cut[:10])
+    assert "rolled_back" == agreed(case, str(brought))

@@ -132,3 +132,26 @@ def test_schema_digest_of_the_verifier_is_the_schemas(verifier: object) -> None:
         every = connection.execute(query).fetchall()
     digest = hashlib.sha256(json.dumps(every).encode()).hexdigest()
     assert digest == getattr(verifier, "SCHEMA", None)
+
+
+@pytest.mark.parametrize("seq", [-1, -(2**62)])
+def test_row_before_the_first_is_a_finding(database: Case, agreed: Agreed, seq: int) -> None:
+    """A row that no walk from entry 0 on meets is counted by every view: corrupt."""
+    with unguarded(database.ledger) as connection:
+        connection.execute("PRAGMA ignore_check_constraints=ON")
+        text = "replace(entry, '\"position\":', '\"position\":9')"
+        connection.execute(
+            f"INSERT INTO entry (seq, leaf, entry) SELECT ?, leaf, {text} FROM entry WHERE seq=?",
+            (seq, successful(database.entries())),
+        )
+    assert "corrupt" == agreed(database, database.receipt)
+    assert "extra_row" in {one.code for one in database.replay().findings}
+
+
+def test_entry_of_another_type_is_a_finding(database: Case, agreed: Agreed) -> None:
+    """The same bytes as a BLOB have the same leaf and are no text for a view: corrupt."""
+    with unguarded(database.ledger) as connection:
+        connection.execute("PRAGMA ignore_check_constraints=ON")
+        connection.execute("UPDATE entry SET entry=CAST(entry AS BLOB) WHERE seq=5")
+    assert "corrupt" == agreed(database, database.receipt)
+    assert (5, "entry_column") in {(one.seq, one.code) for one in database.replay().findings}

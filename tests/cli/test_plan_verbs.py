@@ -178,6 +178,10 @@ def test_receipt_beside_the_ledger_vouches_for_nothing(concluded: Shell, quiet: 
     words = ["replay", "--against", f"ledger.db.d/receipts/{name}"]
     said = concluded.ok(*words, *(["--quiet"] if quiet else []))
     assert ("vouches for nothing" in said.err) is not quiet
+    assert "UNANCHORED" in said.out
+    assert 10 == concluded.ledger(*words, "--require", "anchored").code
+    since = concluded.ledger("replay", "--since", words[2], "--require", "anchored")
+    assert 10 == since.code
 
 
 def _missing_program(text: str) -> str:
