@@ -125,7 +125,8 @@ def sign_flips(rng: Any) -> Case:
 def exits(rng: Any) -> Case:
     """Crossing probabilities of two looks by scipy's bivariate normal."""
     t, z = float(rng.uniform(0.1, 0.9)), rng.uniform(1.5, 3.0, 2)
-    law = stats.multivariate_normal([0.0, 0.0], [[1.0, math.sqrt(t)], [math.sqrt(t), 1.0]])
+    both: Any = [[1.0, math.sqrt(t)], [math.sqrt(t), 1.0]]
+    law = stats.multivariate_normal([0.0, 0.0], both)
     inside = law.cdf(z, lower_limit=-z, rng=np.random.default_rng(1))
     first = 2.0 * float(stats.norm.sf(z[0]))
     second = 1.0 - first - float(inside)
