@@ -151,11 +151,13 @@ def apply_rule(units: Scored, rule: BlockRule) -> Flagging:
         values=np.zeros(count),
         has_value=np.zeros(count, dtype=np.bool_),
     )
-    act = _pooled if rule.name == "pooled_block_gate" else _by_family
     thresholds: list[Threshold] = []
-    for fold in sorted(set(units.folds)):
-        held = np.array([one == fold for one in units.folds])
-        thresholds += act(units, rule, fold, held, found)
+    fits: _Fits = {}
+    for fold, held in _masks(units.folds):
+        if rule.name == "pooled_block_gate":
+            thresholds += _pooled(units, rule, fold, held, found, fits)
+        else:
+            thresholds += _by_family(units, rule, fold, held, found)
     return Flagging(
         flagged=found.flagged,
         advised=found.advised & ~found.flagged,
@@ -166,6 +168,8 @@ def apply_rule(units: Scored, rule: BlockRule) -> Flagging:
 
 
 _Fit: TypeAlias = Platt | Isotonic
+# Fits by family and by the folds that they don't know: leaving out j and k is leaving out k and j.
+_Fits: TypeAlias = dict[tuple[str, frozenset[str]], "_Fit | Undetermined"]
 
 
 def _by_family(
@@ -173,7 +177,7 @@ def _by_family(
 ) -> Iterator[Threshold]:
     """Yields the thresholds of one fold for the rules that treat each family alone."""
     calibrated = rule.name == "calibrated_block"
-    for family, members in _families(units):
+    for family, members in _masks(units.families):
         train, test = members & ~held & units.eligible, members & held
         fit: _Fit | Undetermined | None = None
         if calibrated:
@@ -193,11 +197,11 @@ def _by_family(
 
 
 def _pooled(
-    units: Scored, rule: BlockRule, fold: str, held: BoolArray, into: Flagging
+    units: Scored, rule: BlockRule, fold: str, held: BoolArray, into: Flagging, fits: _Fits
 ) -> Iterator[Threshold]:
     """Yields the thresholds of one fold for the gate that all families share."""
     train = ~held & units.eligible
-    inner, known = _inner_values(units, rule, train)
+    inner, known = _inner_values(units, rule, fold, train, fits)
     block: float | Undetermined = Undetermined("no family can be calibrated on the other folds")
     if bool(known.any()):
         block = _lowest(units, known, inner[known], rule)
@@ -205,7 +209,7 @@ def _pooled(
         yield _none(units, train, fold, None, block.reason)
     else:
         yield _threshold(units, known, inner[known], fold, None, block)
-    for family, members in _families(units):
+    for family, members in _masks(units.families):
         own, test = members & train, members & held
         fit = _fit(units, own, rule)
         if isinstance(fit, Undetermined):
@@ -227,25 +231,34 @@ def _pooled(
         )
 
 
-def _inner_values(units: Scored, rule: BlockRule, train: BoolArray) -> tuple[FloatArray, BoolArray]:
+def _inner_values(
+    units: Scored, rule: BlockRule, fold: str, train: BoolArray, fits: _Fits
+) -> tuple[FloatArray, BoolArray]:
     """Returns probabilities of the training units, each from the other training folds."""
     values, known = np.zeros(len(units.folds)), np.zeros(len(units.folds), dtype=np.bool_)
-    names = sorted({fold for fold, taught in zip(units.folds, train, strict=True) if taught})
-    for name in names:
-        own = np.array([one == name for one in units.folds]) & train
+    taught = {name: own & train for name, own in _masks(units.folds)}
+    folds = {name: own for name, own in taught.items() if bool(own.any())}
+    for name, own in folds.items():
         # With a single training fold nothing is left to fit on, so it teaches itself.
-        others = train & ~own if len(names) > 1 else train
-        for _, members in _families(units):
-            fit = _fit(units, members & others, rule)
+        alone = len(folds) == 1
+        others = train if alone else train & ~own
+        for family, members in _masks(units.families):
+            key = (family, frozenset((fold,) if alone else (fold, name)))
+            fit = fits.get(key)
+            if fit is None:
+                fit = fits[key] = _fit(units, members & others, rule)
             if not isinstance(fit, Undetermined):
                 values[members & own] = _values(units, members & own, fit)
                 known |= members & own
     return values, known
 
 
-def _families(units: Scored) -> Iterator[tuple[str, BoolArray]]:
-    for family in sorted(set(units.families)):
-        yield family, np.array([one == family for one in units.families])
+def _masks(names: Sequence[str]) -> Iterator[tuple[str, BoolArray]]:
+    """Yields each name, in order, with which units have it."""
+    known = {name: code for code, name in enumerate(sorted(set(names)))}
+    codes = np.array([known[one] for one in names], dtype=np.int64)
+    for name, code in known.items():
+        yield name, codes == code
 
 
 def _fit(units: Scored, train: BoolArray, rule: BlockRule) -> _Fit | Undetermined:
@@ -254,7 +267,11 @@ def _fit(units: Scored, train: BoolArray, rule: BlockRule) -> _Fit | Undetermine
         return Undetermined("the other folds don't hold both labels")
     if rule.normalise == "isotonic":
         return isotonic(units.scores[train], labels)
-    return platt(units.scores[train], labels)
+    found = platt(units.scores[train], labels)
+    if isinstance(found, Platt) and found.slope <= 0.0:
+        # A falling fit would flag the lowest scores.
+        return Undetermined("scores don't rise with the labels of the other folds")
+    return found
 
 
 def _values(units: Scored, chosen: BoolArray, fit: _Fit | None) -> FloatArray:

@@ -14,6 +14,7 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from fairtrial.analysis.precision_bounds import PrecisionBound
@@ -93,6 +94,8 @@ def _look_endpoint(context: AnalysisContext, found: Judgement, number: int) -> L
     )
 
 
+# The event and its long form ask for the same judgement, one after the other.
+@lru_cache(maxsize=1)
 def ended_judgement(context: AnalysisContext) -> Judgement:
     """Returns the judgement that the result states, after what ended the experiment."""
     found = judge(rule_scores(context))

@@ -248,3 +248,13 @@ def test_bad_units_are_refused() -> None:
     scores[0] = math.nan
     with pytest.raises(ValueError, match="finite"):
         apply_rule(replace(units, scores=scores), rule("calibrated_block"))
+
+
+@pytest.mark.parametrize("name", ["calibrated_block", "pooled_block_gate"])
+def test_scores_that_fall_with_the_label_flag_nothing(name: RuleName) -> None:
+    """A fit that falls would flag the lowest scores, which no rule promises."""
+    units = scored(15)
+    found = apply_rule(replace(units, scores=-units.scores), rule(name))
+    assert not found.flagged.any()
+    reasons = {t.why_not for t in found.thresholds if t.family is not None}
+    assert reasons == {"scores don't rise with the labels of the other folds"}
