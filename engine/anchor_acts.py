@@ -23,6 +23,7 @@ from fairtrial.ledger.opening import open_store
 from .anchor_setup import anchor_setup
 from .anchoring import Level, Sealed, anchor_now, embed_note, notes_folder, write_checkpoint
 from .approving import Meaning, sign_entry
+from .given import read_given
 from .keys import load_key
 from .proof_check import ProofReport, check_proof
 from .proving import find_entry, parse_old, prove, prove_growth
@@ -37,7 +38,6 @@ __all__ = (
     "checkpoint_ledger",
     "prove_entry",
     "prove_from",
-    "read_file",
     "request_stamp",
     "sign_event",
     "verify_proof",
@@ -99,8 +99,8 @@ def checkpoint_ledger(
     setup = anchor_setup(key, os.environ)
     with open_trial(ledger, actor=actor) as trial:
         if note is not None:
-            stamp = None if token is None else read_file(token)
-            event = embed_note(trial, read_file(note), setup=setup, token=stamp)
+            stamp = None if token is None else read_given(token)
+            event = embed_note(trial, read_given(note), setup=setup, token=stamp)
             sealed = Sealed(note, event.basis.size, event, "")
         elif embed:
             sealed = anchor_now(trial, setup, _wanted(trial))
@@ -136,7 +136,7 @@ def request_stamp(ledger: Path, note: Path | None, target: Path) -> Path:
         if not notes:
             raise RefusedError("nothing is signed yet", todo="ledger checkpoint --key NAME")
         note = notes[-1]
-    write_file(target.absolute(), stamp_request(read_file(note)), mode=0o644)
+    write_file(target.absolute(), stamp_request(read_given(note)), mode=0o644)
     return note
 
 
@@ -199,9 +199,9 @@ def verify_proof(
     Raises:
         RefusedError: The file isn't a proof, or something is missing to check it.
     """
-    line = None if entry is None else read_file(entry).removesuffix(b"\n")
+    line = None if entry is None else read_given(entry).removesuffix(b"\n")
     return check_proof(
-        read_file(proof), pins=pins, against=[parse_old(one) for one in against], entry=line
+        read_given(proof), pins=pins, against=[parse_old(one) for one in against], entry=line
     )
 
 
@@ -231,17 +231,3 @@ def sign_event(
         )
         ((_, signed),) = trial.log.read(entry.seq, entry.seq + 1)
         return Signed(event, signed, trial.keep_receipt("sign"))
-
-
-def read_file(path: Path) -> bytes:
-    """Returns the content of a file that was named.
-
-    Raises:
-        RefusedError: It can't be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RefusedError(
-            "the file can't be read", where=str(path), found=error.strerror or str(error)
-        ) from error

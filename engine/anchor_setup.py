@@ -18,6 +18,7 @@ from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.note import format_vkey
 from fairtrial.ledger.policy import Policy, parse_policy
 
+from .given import read_given
 from .keys import Key, load_key
 from .places import state_folder
 
@@ -87,11 +88,5 @@ def anchor_setup(key: str | None, environment: Mapping[str, str]) -> AnchorSetup
 
 def _file(environment: Mapping[str, str], variable: str) -> bytes:
     name = environment.get(variable, "")
-    try:
-        return Path(name).read_bytes() if name else b""
-    except OSError as error:
-        raise RefusedError(
-            "a file that the environment names can't be read",
-            where=f"{variable}={name}",
-            found=error.strerror or str(error),
-        ) from error
+    what = f"the file that the environment names by {variable}"
+    return read_given(Path(name), what=what) if name else b""

@@ -20,9 +20,11 @@ from typing import Literal
 
 from fairtrial.ledger import sections
 from fairtrial.ledger.errors import DriverError, Problem, ProtocolError
+from fairtrial.ledger.regular import read_regular
 
 from .answer import Answer
 from .drivers import Job, file_identity
+from .given import TABLE_BYTES_MAX
 from .recorded_cells import parse_cells, replicate_of
 from .tables import Row, cell_text, raise_problems, read_table
 
@@ -85,7 +87,7 @@ def open_recorded(
         ProtocolError: The table isn't acceptable.
     """
     try:
-        data = (folder / spec.file).read_bytes()
+        data = read_regular(folder / spec.file, bytes_max=TABLE_BYTES_MAX)
     except OSError as error:
         raise DriverError(
             "the table of outcomes can't be read",

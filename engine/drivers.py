@@ -22,8 +22,10 @@ from typing import Protocol, assert_never
 from fairtrial.ledger import sections
 from fairtrial.ledger.errors import DriverError
 from fairtrial.ledger.protocol import nano_usd
+from fairtrial.ledger.regular import read_regular
 
 from .answer import Answer
+from .given import TABLE_BYTES_MAX
 from .plan import keyed_digest
 
 __all__ = (
@@ -169,7 +171,7 @@ def file_identity(folder: Path, paths: Iterable[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for path in sorted(paths):
         try:
-            data = (folder / path).read_bytes()
+            data = read_regular(folder / path, bytes_max=TABLE_BYTES_MAX)
         except OSError as error:
             raise DriverError(
                 "a file of the driver can't be read",

@@ -20,9 +20,11 @@ import msgspec
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import Problem, ProtocolError
 from fairtrial.ledger.protocol import Protocol, asked_arms, driver_path
+from fairtrial.ledger.regular import read_regular
 from fairtrial.ledger.sections import RecordedDriver
 
 from .git import git_tree
+from .given import TABLE_BYTES_MAX
 
 __all__ = (
     "FileEntry",
@@ -95,7 +97,7 @@ def list_files(
             if role not in optional or found.exists():
                 problems.append(_missing(path, field, found))
             continue
-        blob = blob_of(found.read_bytes())
+        blob = blob_of(read_regular(found, bytes_max=TABLE_BYTES_MAX))
         entries.append(
             FileEntry(
                 path=path,

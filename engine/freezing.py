@@ -20,12 +20,14 @@ import msgspec
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Freeze, FrozenArm
 from fairtrial.ledger.protocol import Protocol, asked_arms
+from fairtrial.ledger.regular import read_regular
 from fairtrial.ledger.state import Experiment
 
 from .assigning import plan_of
 from .blinding import blinded_arms
 from .drivers import Driver, open_driver
 from .files import list_files
+from .given import TABLE_BYTES_MAX
 from .look_table import PowerReport, look_table, power_findings
 from .plan import Plan, plan_lines
 from .power_file import parse_power_report
@@ -73,12 +75,18 @@ def read_units(protocol: Protocol, folder: Path) -> Units:
             todo="write it, then: ledger freeze",
         )
     units = parse_units(
-        path.read_bytes(), protocol.units, name=protocol.units.file, seed=protocol.design.seed
+        read_regular(path, bytes_max=TABLE_BYTES_MAX),
+        protocol.units,
+        name=protocol.units.file,
+        seed=protocol.design.seed,
     )
     if protocol.units.pilot is not None:
         pilot = folder / protocol.units.pilot
         parse_pilot(
-            pilot.read_bytes(), protocol.units, name=protocol.units.pilot, planned=units.ids
+            read_regular(pilot, bytes_max=TABLE_BYTES_MAX),
+            protocol.units,
+            name=protocol.units.pilot,
+            planned=units.ids,
         )
     return units
 
@@ -192,7 +200,9 @@ def _freeze_event(trial: Trial, known: Experiment, design: Design, path: Path) -
     drivers = open_drivers(protocol, folder, design.units)
     return Freeze(
         experiment=known.name,
-        units=trial.blobs.put((folder / protocol.units.file).read_bytes()),
+        units=trial.blobs.put(
+            read_regular(folder / protocol.units.file, bytes_max=TABLE_BYTES_MAX)
+        ),
         plan=trial.blobs.put(plan_lines(plan_of(protocol, design.units))),
         files=trial.put_json([*own, *list_files(protocol, folder, file=str(path))]),
         unit_count=len(design.units.ids),

@@ -26,6 +26,7 @@ from fairtrial.ledger.state import PlanColumns
 from fairtrial.ledger.transfer import copy_ledger
 
 from .file_findings import file_findings
+from .given import given_path, read_text
 from .sealing import Seals
 from .status import Status, status_of
 from .trial import Reader, Trial, open_trial, parse_receipt, receipt_line
@@ -222,11 +223,11 @@ def _claim(text: str, ledger: Path) -> Claim:
     # Loaded when a replay needs it, as the numbers are.
     from .vouching import is_named_beside
 
-    path = Path(text)
-    is_file = len(text) < 4096 and "\n" not in text and path.is_file()
-    receipt = parse_receipt(path.read_text(encoding="utf-8") if is_file else text)
-    source = f"receipt in {path.name}" if is_file else "receipt given by you"
-    level = BESIDE if is_file and is_named_beside(text, ledger) else "receipt"
+    path = given_path(text)
+    receipt = parse_receipt(text if path is None else read_text(path))
+    source = "receipt given by you" if path is None else f"receipt in {path.name}"
+    is_beside = path is not None and is_named_beside(text, ledger)
+    level = BESIDE if is_beside else "receipt"
     return Claim(receipt.ledger, receipt.size, receipt.root, source, level)
 
 

@@ -30,7 +30,9 @@ from fairtrial.ledger.proofs import (
     is_included,
     span_roots,
 )
+from fairtrial.ledger.regular import is_regular
 
+from .given import given_path, read_given
 from .heads import roots_at
 from .trial import Reader, parse_receipt
 from .vouching import NoteFile, notes_beside, read_note
@@ -89,9 +91,9 @@ def parse_old(text: str) -> OldHead:
     Raises:
         RefusedError: The text is none of these.
     """
-    path = Path(text)
-    if len(text) < 4096 and "\n" not in text and path.is_file():
-        data = path.read_bytes()
+    path = given_path(text)
+    if path is not None and (is_regular(path) or not text.isdecimal()):
+        data = read_given(path)
         try:
             head = parse_checkpoint(parse_note(data).text)
         except RefusedError:

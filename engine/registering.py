@@ -45,6 +45,7 @@ from fairtrial.ledger.state import Experiment, State, next_number
 
 from .files import FileEntry, list_files, named_files
 from .git import git_file, uncommitted
+from .given import TABLE_BYTES_MAX, read_given
 from .look_table import look_table
 from .protocol_file import check_supported, parse_protocol
 from .terms import coded_looks, nominal_plan
@@ -104,15 +105,9 @@ def load_protocol(path: Path) -> Loaded:
         ProtocolError: It isn't acceptable, or not supported by this version.
     """
     media = media_of(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise RefusedError(
-            "the protocol can't be read",
-            where=str(path),
-            found=error.strerror or str(error),
-            todo="ledger init writes an example",
-        ) from error
+    data = read_given(
+        path, what="the protocol", todo="ledger init writes an example", bytes_max=TABLE_BYTES_MAX
+    )
     protocol = parse_protocol(data, name=str(path), media=media)
     check_supported(protocol)
     return Loaded(path.absolute(), data, media, protocol)

@@ -19,7 +19,9 @@ from typing import NamedTuple
 from fairtrial.ledger.durable import write_new
 from fairtrial.ledger.errors import RefusedError, StoreError
 from fairtrial.ledger.log import utc_now
+from fairtrial.ledger.regular import is_regular, open_regular
 
+from .given import is_stream
 from .trial import tool_name
 
 __all__ = ("ReplayInputs", "check_place", "describe_inputs", "write_report")
@@ -79,12 +81,13 @@ def _size(path: Path) -> int:
 
 def _named(path: Path, text: str) -> str:
     """Returns a text as it is, and a file by name and digest."""
-    is_file = len(text) < 4096 and "\n" not in text and path.is_file()
-    return f"{text} (SHA-256 {_sha256(path)})" if is_file else text
+    if is_stream(path):
+        return f"{text} (a stream: read once, without a digest)"
+    return f"{text} (SHA-256 {_sha256(path)})" if is_regular(path) else text
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return file_digest(file, "sha256").hexdigest()
 
 

@@ -17,17 +17,27 @@ from __future__ import annotations
 from datetime import UTC
 from hashlib import sha256
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairtrial.ledger.errors import RefusedError
 
+from .given import read_given
 from .posting import post
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
     from rfc3161_client import TimeStampRequest, TimeStampResponse
 
-__all__ = ("Stamp", "check_stamp", "fetch_stamp", "is_available", "make_request", "stamp_request")
+__all__ = (
+    "Stamp",
+    "check_stamp",
+    "fetch_stamp",
+    "is_available",
+    "make_request",
+    "read_certificates",
+    "stamp_request",
+)
 
 QUERY_MEDIA = "application/timestamp-query"
 REPLY_MEDIA = "application/timestamp-reply"
@@ -54,6 +64,21 @@ def _require_extra() -> None:
             found="it isn't installed",
             todo="pip install 'fairtrial[timestamp]'",
         )
+
+
+def read_certificates(path: Path) -> bytes:
+    """Returns certificates in PEM from a file, checked to be some before any stamp needs them.
+
+    Raises:
+        RefusedError: The file can't be read, or holds none.
+    """
+    data = read_given(path, what="the file of certificates")
+    try:
+        _certificates(data)
+    except RefusedError as error:
+        error.where = str(path)
+        raise
+    return data
 
 
 def make_request(note: bytes) -> TimeStampRequest:

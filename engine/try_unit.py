@@ -19,11 +19,13 @@ import anyio
 
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.protocol import Endpoint, Protocol, asked_arms, driver_path, score_name
+from fairtrial.ledger.regular import read_regular
 from fairtrial.ledger.sections import RecordedDriver
 
 from .answer import Answer
 from .drivers import Job, driver_seed, job_line, limits_of, open_driver
 from .freezing import read_units
+from .given import TABLE_BYTES_MAX
 from .registering import load_protocol
 from .units import Units, parse_pilot
 
@@ -81,7 +83,7 @@ def _pilot(protocol: Protocol, folder: Path) -> Units:
     if (folder / protocol.units.file).is_file():
         planned = read_units(protocol, folder).ids
     try:
-        data = (folder / name).read_bytes()
+        data = read_regular(folder / name, bytes_max=TABLE_BYTES_MAX)
     except OSError as error:
         raise RefusedError(
             "the pilot file can't be read",

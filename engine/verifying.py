@@ -27,11 +27,13 @@ from fairtrial.ledger.errors import (
 )
 from fairtrial.ledger.events import FrozenArm, Refuse, Register
 from fairtrial.ledger.protocol import changed_fields, coded_field, driver_path
+from fairtrial.ledger.regular import read_regular
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, next_number
 
 from .blinding import registered_identity
 from .drivers import Driver
 from .files import FileEntry, only_endings_differ, parse_file_list
+from .given import TABLE_BYTES_MAX
 from .protocol_file import parse_protocol
 from .trial import Trial
 
@@ -88,7 +90,7 @@ def check_registered(
     registered = trial.blobs.get(known.protocol)
     if not path.exists():
         notes.append(f"{path.name} isn't there: the registered copy in the ledger leads")
-    elif path.read_bytes() != registered:
+    elif read_regular(path, bytes_max=TABLE_BYTES_MAX) != registered:
         refuse(trial, known, act, _protocol_change(trial, known, path, registered))
     for entry in recorded_files(trial, known):
         if with_files and entry.role != "protocol":
@@ -97,7 +99,7 @@ def check_registered(
 
 
 def _protocol_change(trial: Trial, known: Experiment, path: Path, registered: bytes) -> _Change:
-    found = path.read_bytes()
+    found = read_regular(path, bytes_max=TABLE_BYTES_MAX)
     todo = f"write the registered bytes back: ledger show --protocol {known.name} > {path.name}"
     try:
         toml = path.suffix == ".toml"
@@ -131,7 +133,7 @@ def _check_file(trial: Trial, known: Experiment, act: str, entry: FileEntry, fol
     if not path.is_file():
         what = f"{entry.path} isn't there any more"
         _refuse_file(trial, known, act, entry, "absent", what)
-    data = path.read_bytes()
+    data = read_regular(path, bytes_max=TABLE_BYTES_MAX)
     if blob_of(data).sha256 == entry.sha256:
         return
     what = f"{entry.path} has changed since it was frozen"

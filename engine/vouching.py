@@ -25,14 +25,15 @@ from fairtrial.ledger.checkpoint import Checkpoint, Signature, parse_checkpoint,
 from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import Anchor, Key, Open, Sign
 from fairtrial.ledger.findings import Claim, Finding, Level, SignedCase, Stamped
-from fairtrial.ledger.note import VerifierKey, format_vkey, parse_note, parse_vkey
+from fairtrial.ledger.note import NOTE_BYTES_MAX, VerifierKey, format_vkey, parse_note, parse_vkey
 from fairtrial.ledger.opening import side_folder
 from fairtrial.ledger.policy import Policy, parse_policy
 
 from .anchoring import notes_folder
 from .approving import is_sign_signed
+from .given import read_given
 from .key_events import is_key_signed
-from .timestamping import check_stamp, is_available
+from .timestamping import check_stamp, is_available, read_certificates
 from .trial import Reader
 
 __all__ = (
@@ -82,18 +83,9 @@ def read_pins(
     return Pins(
         keys=tuple(parse_vkey(vkey) for vkey in vkeys),
         origin=origin,
-        policy=None if policy is None else parse_policy(_read(policy)),
-        stamp_roots=b"" if stamp_roots is None else _read(stamp_roots),
+        policy=None if policy is None else parse_policy(read_given(policy, what="the policy")),
+        stamp_roots=b"" if stamp_roots is None else read_certificates(stamp_roots),
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RefusedError(
-            "the file can't be read", where=str(path), found=error.strerror or str(error)
-        ) from error
 
 
 class NoteFile(NamedTuple):
@@ -111,7 +103,7 @@ def read_note(path: Path, side: Path) -> NoteFile:
     Raises:
         RefusedError: The file can't be read, or holds no checkpoint.
     """
-    data = _read(path)
+    data = read_given(path, what="the signed head", bytes_max=NOTE_BYTES_MAX)
     try:
         head = parse_checkpoint(parse_note(data).text)
     except RefusedError as error:

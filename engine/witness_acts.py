@@ -19,9 +19,10 @@ from fairtrial.ledger.note import parse_lines, parse_vkey
 from fairtrial.ledger.policy import parse_policy
 from fairtrial.ledger.proofs import ConsistencyProof, format_consistency, parse_consistency
 
-from .anchor_acts import Checkpointed, read_file
+from .anchor_acts import Checkpointed
 from .anchor_setup import anchor_setup
 from .anchoring import witness_note, write_checkpoint
+from .given import read_given
 from .keys import load_key
 from .places import state_folder
 from .trial import open_trial
@@ -44,7 +45,7 @@ def open_witness(key: str, *, vkeys: Sequence[str] = (), policy: Path | None = N
     own = load_key(key, "witness", environment=os.environ)
     logs = [
         *(parse_vkey(vkey) for vkey in vkeys),
-        *(() if policy is None else parse_policy(read_file(policy)).logs),
+        *(() if policy is None else parse_policy(read_given(policy)).logs),
     ]
     if not logs:
         raise RefusedError(
@@ -68,9 +69,9 @@ def cosign_note(witness: Witness, note: Path, proof: Path | None) -> bytes:
     Raises:
         RefusedError: The witness doesn't cosign; says why.
     """
-    data = read_file(note)
+    data = read_given(note)
     if proof is not None:
-        grown = parse_consistency(read_file(proof))
+        grown = parse_consistency(read_given(proof))
         body = format_consistency(ConsistencyProof(grown.old, grown.hashes, data))
     elif data.startswith(b"old "):
         body, data = data, parse_consistency(data).note
@@ -108,7 +109,7 @@ def ask_witnesses(
     """
     setup = anchor_setup(key, os.environ)
     if policy is not None:
-        setup = setup._replace(policy=parse_policy(read_file(policy)))
+        setup = setup._replace(policy=parse_policy(read_given(policy)))
     with open_trial(ledger, actor=actor) as trial:
         sealed = witness_note(trial, setup, write_checkpoint(trial, setup))
         return Checkpointed(*sealed, trial.keep_receipt("checkpoint"))

@@ -49,6 +49,7 @@ def command(
     Opens the ledger when there is none. The same protocol again changes nothing; another one under
     the same id is refused.
     """
+    from fairtrial.engine.given import read_optional
     from fairtrial.engine.session import register_protocol
 
     done = register_protocol(
@@ -58,7 +59,7 @@ def command(
         with_freeze=not no_freeze,
         override=override,
         supersedes=supersedes,
-        power_report=power_report.read_bytes() if power_report is not None else None,
+        power_report=read_optional(power_report, what="the power report"),
         key=key,
     )
     print_registered(out, done, ledger)

@@ -9,8 +9,6 @@ from typing import Any
 
 import click
 
-from fairtrial.ledger.errors import RefusedError
-
 __all__ = ("init_command", "read_table_file", "split_arms", "table_options")
 
 
@@ -71,13 +69,7 @@ def read_table_file(path: Path) -> bytes:
     Raises:
         RefusedError: It can't be read.
     """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise RefusedError(
-            "the table can't be read",
-            where=str(path),
-            expected="a CSV or JSONL file of outcomes",
-            found=error.strerror or str(error),
-            todo="give the path of the table",
-        ) from error
+    from fairtrial.engine.given import TABLE_BYTES_MAX, read_given
+
+    todo = "give the path of the table, a CSV or JSONL file of outcomes"
+    return read_given(path, what="the table", todo=todo, bytes_max=TABLE_BYTES_MAX)
