@@ -33,6 +33,7 @@ from decimal import Decimal
 from typing import Literal, TypeAlias, cast
 
 from fairtrial.ledger.events import Status
+from fairtrial.ledger.protocol import SCORE_MAX
 
 from . import answer_fields as fields
 from .answer_fields import BadAnswerError
@@ -45,7 +46,7 @@ Output: TypeAlias = Literal["json", "text", "exit"]
 _NOT_USED = {
     "score_null": "null, not a number",
     "score_not_finite": "not a finite number",
-    "score_out_of_range": f"larger than {fields.SCORE_MAX:g}, which no analysis can compute with",
+    "score_out_of_range": f"larger than {SCORE_MAX:g}, which no analysis can compute with",
 }
 _LOOSE_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])(-?)(nan|inf(?:inity)?)(?![\w.])', re.I)
 

@@ -15,10 +15,10 @@ from typing import NoReturn, cast
 from fairtrial.ledger.canonical import check_name
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import Status
+from fairtrial.ledger.protocol import SCORE_MAX
 
 __all__ = (
     "ANSWER_KEYS",
-    "SCORE_MAX",
     "USD_MAX",
     "BadAnswerError",
     "bool_of",
@@ -41,8 +41,6 @@ ANSWER_KEYS = (
     "artifacts", "error", "extra",
 )  # fmt: skip
 NANO_MAX = 2**53 - 1
-# Far above any measure, and far enough below the largest float that sums of squares can't overflow.
-SCORE_MAX = 1e100
 # More for one attempt is a unit mixed up; a sum of such costs would soon pass what fits the record.
 USD_MAX = 100_000
 

@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairtrial.analysis.grouping import FloatArray, IntArray
-from fairtrial.ledger.protocol import Endpoint
+from fairtrial.ledger.protocol import SCORE_MAX, Endpoint
 
-from .answer_fields import SCORE_MAX
 from .slot_values import extremes
 
 __all__ = ("completed",)

@@ -19,9 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairtrial.ledger.protocol import NANO_USD, NANO_USD_MAX, nano_usd
+from fairtrial.ledger.protocol import NANO_USD, NANO_USD_MAX, SCORE_MAX, nano_usd
 
-from .answer_fields import SCORE_MAX
 from .protocol_nodes import Node, Reading, describe, nearest
 
 __all__ = (

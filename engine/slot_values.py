@@ -22,9 +22,8 @@ import numpy.typing as npt
 
 from fairtrial.analysis.grouping import FloatArray, IntArray
 from fairtrial.analysis.values import Better
-from fairtrial.ledger.protocol import Endpoint, Reducer, score_name
+from fairtrial.ledger.protocol import SCORE_MAX, Endpoint, Reducer, score_name
 
-from .answer_fields import SCORE_MAX
 from .outcomes import Outcomes
 from .protocol_defaults import ALL_REPLICATES
 

@@ -94,6 +94,7 @@ __all__ = (
     "NANO_USD",
     "NANO_USD_MAX",
     "SCORE_ARM",
+    "SCORE_MAX",
     "SEED_MAX",
     "About",
     "Accept",
@@ -163,6 +164,8 @@ NANO_USD = 10**9
 SCORE_ARM = "score"
 # The largest integer that every reader of JSON keeps exact.
 NANO_USD_MAX = 2**53 - 1
+# Far above any measure, and far enough below the largest float that sums of squares can't overflow.
+SCORE_MAX = 1e100
 
 
 class Protocol(Section, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 __all__ = ("is_regular", "open_regular", "read_regular")
 
@@ -24,7 +24,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
-def open_regular(path: Path) -> Generator[BinaryIO]:
+def open_regular(path: Path) -> Generator[BufferedReader]:
     """Opens a regular file for reading.
 
     Raises:
