@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -45,9 +46,10 @@ FREE = ("arms", "artifacts", "cost_nanousd", "missing", "scores", "sections", "s
 ODD = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # SHA-256 of the JSON of [name, type, statement] of each object of the database, by name.
 SCHEMA = "310981c8c753b44de32808012b5fecc7763736522a96759e90f1bfe878b65b33"
-BLOB = re.compile(rb'\{"size":([0-9]+),"blake3":"([0-9a-f]{64})","sha256":"([0-9a-f]{64})"\}')
-RECEIPT = re.compile(r"fairtrial:([0-9a-f]{32})@([1-9][0-9]*)#([A-Za-z0-9+/]{43}=)")
-NOTE = re.compile(r"\A([^\n]+)\n([1-9][0-9]*)\n([A-Za-z0-9+/]{43}=)\n")
+BLOB = re.compile(rb'\{"size":([0-9]{1,15}),"blake3":"([0-9a-f]{64})","sha256":"([0-9a-f]{64})"\}')
+PACKED = re.compile(rb'\["([0-9a-f]{64})",([0-9]{1,15})\]')
+RECEIPT = re.compile(r"fairtrial:([0-9a-f]{32})@([1-9][0-9]{0,15})#([A-Za-z0-9+/]{43}=)")
+NOTE = re.compile(r"\A([^\n]+)\n([1-9][0-9]{0,15})\n([A-Za-z0-9+/]{43}=)\n")
 
 
 def stop(code: int, message: str):
@@ -56,8 +58,7 @@ def stop(code: int, message: str):
     sys.exit(code)
 
 
-# BLAKE3 in derive_key mode, after its specification, sections 2.1 to 2.4. Many events are hashed
-# side by side: 64 bits of each long integer hold a 32-bit word of one of them, with room to carry.
+# BLAKE3 in derive_key mode (specification, 2.1 to 2.4); each 64-bit lane of an integer is an event.
 IV = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A)
 IV += (0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
 PERMUTATION = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
@@ -84,9 +85,8 @@ def compress(v: list[int], m: list[int], lanes: int) -> list[int]:
 
 def steps(key, data: bytes, flags: int, first: int = 0, root: int = ROOT):
     """Yields each compression that a hash needs, is sent its words, returns the last ones."""
-    chunks = max(1, -(-len(data) // 1024))
-    if chunks > 1:
-        left = 1 << (chunks - 1).bit_length() - 1
+    if len(data) > 1024:
+        left = 1 << (-(-len(data) // 1024) - 1).bit_length() - 1
         value = yield from steps(key, data[: left * 1024], flags, first, 0)
         value += yield from steps(key, data[left * 1024 :], flags, first + left, 0)
         return (yield key, struct.pack("<16I", *value), 0, 64, flags | PARENT | root)
@@ -118,15 +118,13 @@ def blake3_each(key, messages: list[bytes], flags: int) -> list[tuple[int, ...]]
     return [done[i] for i in range(len(messages))]
 
 
-# The JSON of events in its one form, as far as that shows without their schemas.
 def number(value) -> str:
     """Returns the one form of a number: plain from 1e-5 up to below 1e16, else with an exponent."""
     if isinstance(value, int) and abs(value) >= 2**53:
         raise ValueError("an integer beyond 2^53 - 1")
     mantissa, _, power = repr(value).partition("e")
-    if power == "-05":
-        return f"{Decimal(repr(value)):f}"
-    return f"{mantissa}e{int(power)}" if power else mantissa
+    plain = f"{Decimal(repr(value)):f}" if power == "-05" else mantissa
+    return f"{mantissa}e{int(power)}" if power not in ("", "-05") else plain
 
 
 def text(value: str, field: str) -> str:
@@ -177,9 +175,12 @@ def lines_of(path: Path, ledger: Ledger):
         if not begun and b'"ledger":"' not in head:
             stop(8, f"{path} is not a ledger")
         file.seek(0)
-        for line in file:
-            if line[-1:] != b"\n":
-                return ledger.find("bytes", "torn", None, "a newline", f"{len(line)} bytes more")
+        while line := file.readline(65_537):
+            rest = line  # no more of it is held than an entry can have
+            while len(rest) == 65_537 and rest[-1:] != b"\n":
+                rest = file.readline(65_537)
+            if rest[-1:] != b"\n":
+                return ledger.find("bytes", "torn", None, "a newline", f"{len(line)} bytes or more")
             yield line[:-1]
 
 
@@ -226,10 +227,10 @@ def checked_rows(database: sqlite3.Connection, ledger: Ledger):
             ledger.find("bytes", "structure", None, "ok", message)
 
 
-def roots_at(leaves: list[bytes], sizes: set[int]) -> dict[int, str]:
+def roots_at(leaves: bytes, sizes: set[int]) -> dict[int, str]:
     """Returns the root of the tree over the first leaves, for each size that there is."""
     stack, roots = [], {0: sha256(b"").hexdigest()}
-    for size, node in enumerate(leaves, 1):
+    for size, (node,) in enumerate(struct.iter_unpack("32s", leaves), 1):
         for _ in range((size & -size).bit_length() - 1):
             node = sha256(b"\1" + stack.pop() + node).digest()
         stack.append(node)
@@ -245,18 +246,21 @@ class Ledger:
 
     def __init__(self) -> None:
         self.name = self.origin = self.clock = ""
-        self.findings, self.leaves, self.waiting, self.ids = [], [], [], 0
-        self.slots, self.erased, self.blobs = set(), set(), {}
+        self.kept, self.found, self.words, self.leaves = [], 0, set(), bytearray()
+        self.slots, self.erased, self.blobs, self.waiting, self.ids = set(), set(), {}, [], 0
 
     def find(self, level: str, code: str, seq: int | None, expected, found) -> None:
-        """Adds a finding; what it shows has no control characters."""
-        shown = [re.sub(r"[^ -~]", "?", str(each))[:200] for each in (expected, found)]
-        self.findings.append((level, code, "the ledger" if seq is None else f"entry {seq}", *shown))
+        """Adds a finding, past the first ones only their number; shows no control characters."""
+        self.words.add(code if code in EXIT else "corrupt")
+        self.found += 1
+        if self.found <= 50:
+            shown = [re.sub(r"[^ -~]", "?", str(each)[:200]) for each in (expected, found)]
+            self.kept.append((level, code, "the ledger" if seq is None else f"entry {seq}", *shown))
 
     def take(self, seq: int, data: bytes, ids_max: int) -> None:
         """Checks one entry; notes what needs other entries or files."""
-        match, before = HEADER.match(data), self.leaves[-1].hex() if seq else "0" * 64
-        self.leaves.append(sha256(b"\0" + data).digest())
+        match, before = HEADER.match(data), self.leaves[-32:].hex() if seq else "0" * 64
+        self.leaves += sha256(b"\0" + data).digest()
         if not match or data[-1:] != b"}" or len(data) > 65_535 or b"\n" in data:
             return self.find("bytes", "not_an_entry", seq, "an entry in its one form", data[:80])
         name, place, prev, clock, event_id = (part.decode() for part in match.groups())
@@ -304,27 +308,25 @@ class Ledger:
     def check_blobs(self, folder: Path) -> str:
         """Compares the blobs in a folder with their SHA-256; returns a summary."""
         packed, kept = {}, 0
-        for pack in sorted(folder.glob("packs/*.pack")):
-            data = pack.read_bytes()
-            start = data.find(b"\n") + 1
-            for name, size in re.findall(rb'\["([0-9a-f]{64})",([0-9]+)\]', data[:start]):
-                part, start = data[start : start + int(size)], start + int(size)
-                packed[name.decode()] = len(part), sha256(part).hexdigest()
+        for pack in filter(os.path.isfile, sorted(folder.glob("packs/*.pack"))):
+            with pack.open("rb") as file:
+                for name, size in PACKED.findall(file.readline(1 << 26)):
+                    part = file.read(min(int(size), 65_537))
+                    packed[name.decode()] = len(part), sha256(part).hexdigest()
         for digest, (size, name, seq) in self.blobs.items():
             alone = folder / name[:2] / name
-            data = alone.read_bytes() if alone.is_file() else None
+            data = alone.read_bytes() if os.path.isfile(alone) else None
             here = packed.get(name) if data is None else (len(data), sha256(data).hexdigest())
             if here == (size, digest):
                 kept += 1
             elif digest not in self.erased:
                 found = "other bytes" if here else "nothing"
                 self.find("files", "files_differ", seq, f"blob {name}, SHA-256 {digest}", found)
-        of = f"{kept:,} of {len(self.blobs):,} here with equal SHA-256"
-        return f"{of}, {len(self.erased)} erased on record" if self.erased else of
+        return f"{kept:,} of {len(self.blobs):,} by SHA-256, {len(self.erased):,} erased on record"
 
     def judge(self, claims) -> tuple[int, list[str]]:
         """Compares the heads that were brought; returns how far they vouch, and by what."""
-        covered, sources, size = 0, [], len(self.leaves)
+        covered, sources, size = 0, [], len(self.leaves) // 32
         roots = roots_at(self.leaves, {claim[1] for claim in claims})
         for name, at, root, source in sorted(claims, key=lambda claim: claim[1]):
             if name != self.name or roots.get(at) != root:
@@ -340,7 +342,7 @@ def claims_of(ledger: Ledger, brought: list[str], side: Path) -> list[tuple[str,
     """Returns the heads that the caller brings: ledger, size, root, and what says so."""
     claims = []
     for each in brought:
-        is_file = len(each) < 4096 and Path(each).is_file()
+        is_file = os.path.isfile(each)
         text = Path(each).read_text("utf-8", "replace") if is_file else each
         source = f"{Path(each).name} given by you" if is_file else "receipt given by you"
         found = RECEIPT.findall(text)
@@ -364,23 +366,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--against", "--checkpoint", action="append", default=[], help=what)
     parser.add_argument("--ids", type=int, default=200_000, help="compute at most so many ids")
     given, ledger, began, size = parser.parse_args(arguments), Ledger(), time.monotonic(), 0
-    path = given.ledger
-    if not path.is_file():
-        stop(8, f"there is no ledger at {path.absolute()}")
-    entries = (lines_of if path.suffix == ".jsonl" else rows_of)(path, ledger)
-    for size, data in enumerate(entries, 1):
+    path, side = given.ledger, Path(f"{given.ledger}.d")
+    if not os.path.isfile(path):
+        stop(8, f"there is no ledger at {str(path.absolute())[:300]}")
+    for size, data in enumerate((rows_of, lines_of)[path.suffix == ".jsonl"](path, ledger), 1):
         ledger.take(size - 1, data, given.ids)
     ledger.check_ids()
     if not size:
         ledger.find("bytes", "empty", None, "at least an `open`", "no entry")
-    side = path.with_name(path.name + ".d")
     covered, sources = ledger.judge(claims_of(ledger, given.against, side))
     blobs = ledger.check_blobs(side / "blobs")
-    words = {code if code in EXIT else "corrupt" for _, code, *_ in ledger.findings}
-    word = next((word for word in EXIT if word in words), "intact")
+    word = next((word for word in EXIT if word in ledger.words), "intact")
     root = base64.b64encode(bytes.fromhex(roots_at(ledger.leaves, {size})[size])).decode()
-    print(f"record    {size:,} entries, {len(ledger.findings):,} findings, root {root}")
-    for level, code, where, expected, found in ledger.findings[:50]:
+    print(f"record    {size:,} entries, {ledger.found:,} findings, root {root}")
+    for level, code, where, expected, found in ledger.kept:
         print(f"finding   {where}: {code} ({level})\n  expected  {expected}\n  found     {found}")
     print(f"against   {'; '.join(sources) or 'nothing that agrees with it was given'}")
     print(f"ids       {ledger.ids:,} of {size:,} computed ({time.monotonic() - began:.1f} s)")

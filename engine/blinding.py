@@ -127,7 +127,7 @@ def _opening(reader: Reader, known: Experiment, arm: FrozenArm) -> Opening:
             todo="put the ledger's .d folder back from a copy; without it the experiment can only"
             " be withdrawn and registered anew: ledger withdraw",
         ) from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise _not_committed(known, arm, "bytes that are no opening") from error
     made = commitment(known.name, arm.name, opening.arm, opening.salt)
     if opening.label != arm.name or made != arm.commitment:

@@ -35,6 +35,7 @@ from fairtrial.ledger.events import (
 )
 from fairtrial.ledger.merkle import root_of
 from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.regular import is_regular
 from fairtrial.ledger.transfer import copy_ledger
 
 from .file_findings import blobs_of, protocol_folder, readable_events
@@ -199,7 +200,7 @@ def _add_file(reader: Reader, contents: _Contents, path: Path) -> None:
         contents.absent.append(f"{path.name}: a registered file outside the ledger's folder")
         return
     name = place.relative_to(reader.folder).as_posix()
-    if not place.is_file():
+    if not is_regular(place):
         contents.absent.append(f"{name}: a registered file that isn't here any more")
     else:
         contents.files.setdefault(name, place)

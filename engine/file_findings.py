@@ -17,14 +17,14 @@ from pathlib import Path
 
 import msgspec
 
-from fairtrial.ledger.canonical import blob_of, decode_event
+from fairtrial.ledger.canonical import decode_event
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import LedgerError, StoreError
 from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Freeze, Register
 from fairtrial.ledger.findings import Finding
 from fairtrial.ledger.state import State
 
-from .files import FileEntry, parse_file_list
+from .files import FileEntry, digest_now, parse_file_list
 from .sealing import Seals
 from .trial import Reader
 
@@ -114,9 +114,14 @@ def _list_findings(
     reader: Reader, state: State, name: str, seq: int, blob: Blob
 ) -> Iterator[Finding]:
     try:
-        entries = parse_file_list(reader.blobs.get(blob))
-    except (LedgerError, msgspec.MsgspecError):
+        data = reader.blobs.get(blob)
+    except LedgerError:
         # The list itself is a blob: its own finding says what is wrong with it.
+        return
+    try:
+        entries = parse_file_list(data)
+    except LedgerError as error:
+        yield _finding("list", seq, f"{name}: list of files", "a list of files", error.found)
         return
     folder = protocol_folder(reader, entries)
     for entry in entries:
@@ -124,8 +129,8 @@ def _list_findings(
         expected = entry.sha256
         if entry.role == "protocol":
             expected = state.experiments[name].protocol.sha256
-        if path.is_file() and blob_of(path.read_bytes()).sha256 != expected:
-            found = blob_of(path.read_bytes()).sha256
+        found = digest_now(path)
+        if found is not None and found != expected:
             where = f"{name}: {entry.field} {entry.path}"
             yield _finding("file", seq, where, f"SHA-256 {expected}", f"SHA-256 {found}")
 

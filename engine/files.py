@@ -17,10 +17,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from fairtrial.ledger.canonical import blob_of
+from fairtrial.ledger.canonical import blob_of, sha256_hex
+from fairtrial.ledger.decoding import decode_json
 from fairtrial.ledger.errors import Problem, ProtocolError
 from fairtrial.ledger.protocol import Protocol, asked_arms, driver_path
-from fairtrial.ledger.regular import read_regular
+from fairtrial.ledger.regular import is_regular, read_regular
 from fairtrial.ledger.sections import RecordedDriver
 
 from .git import git_tree
@@ -29,6 +30,7 @@ from .given import TABLE_BYTES_MAX
 __all__ = (
     "FileEntry",
     "FileRole",
+    "digest_now",
     "list_files",
     "named_files",
     "only_endings_differ",
@@ -143,8 +145,25 @@ def _missing(path: str, field: str, found: Path) -> Problem:
 
 
 def parse_file_list(data: bytes) -> list[FileEntry]:
-    """Returns the entries of a file-list blob."""
-    return msgspec.json.decode(data, type=list[FileEntry])
+    """Returns the entries of a file-list blob.
+
+    Raises:
+        IntegrityError: The bytes are no list of files.
+    """
+    return decode_json(data, list[FileEntry], what="the blob is no list of files")
+
+
+def digest_now(path: Path) -> str | None:
+    """Returns the SHA-256 of a registered file as it is now, None where no regular file is.
+
+    What is far larger than anything that can be registered isn't read: its size is the answer.
+    """
+    if not is_regular(path):
+        return None
+    try:
+        return sha256_hex(read_regular(path, bytes_max=TABLE_BYTES_MAX))
+    except OSError as error:
+        return f"unreadable: {error.strerror or error}"
 
 
 def only_endings_differ(registered: bytes, found: bytes) -> bool:

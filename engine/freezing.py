@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairtrial.ledger.decoding import decode_json
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Freeze, FrozenArm
 from fairtrial.ledger.protocol import Protocol, asked_arms
@@ -169,7 +170,8 @@ def _report_on_record(trial: Trial, known: Experiment) -> bytes | None:
     frozen = trial.log.find(known.name, "freeze")
     if not isinstance(frozen, Freeze) or frozen.power is None:
         return None
-    report = msgspec.json.decode(trial.blobs.get(frozen.power), type=_Kept)
+    what = "the blob is no report of power"
+    report = decode_json(trial.blobs.get(frozen.power), _Kept, what=what)
     return None if report.simulated is None else trial.blobs.get(report.simulated.report)
 
 

@@ -212,11 +212,25 @@ def replay_ledger(
 
 
 def _plan_columns(reader: Reader, blob: Blob) -> PlanColumns | None:
-    """Returns a plan, None when its bytes are missing or damaged: that is a finding of `files`."""
+    """Returns a plan, None when its bytes are missing or damaged: that is a finding of `files`.
+
+    Raises:
+        IntegrityError: The bytes are those of the record, and no plan.
+    """
     try:
         return reader.read_columns(blob)
     except LedgerError:
-        return None
+        if not _is_whole(reader, blob):
+            return None
+        raise
+
+
+def _is_whole(reader: Reader, blob: Blob) -> bool:
+    try:
+        reader.blobs.get(blob)
+    except LedgerError:
+        return False
+    return True
 
 
 def _claim(text: str, ledger: Path) -> Claim:

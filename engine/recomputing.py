@@ -50,7 +50,7 @@ def recompute(reader: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]
     for case in cases:
         try:
             yield from _check(reader, case)
-        except (LedgerError, ValueError) as error:
+        except (LedgerError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             yield Finding(
                 level="numbers",
                 code=_why_not(reader, error),
@@ -61,7 +61,7 @@ def recompute(reader: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]
             )
 
 
-def _why_not(reader: Reader, error: LedgerError | ValueError) -> str:
+def _why_not(reader: Reader, error: Exception) -> str:
     """Returns the code of a failed recomputation: a blob is erased or missing, or numbers are."""
     if not isinstance(error, StoreError):
         return "not_recomputable"

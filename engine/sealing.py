@@ -180,7 +180,7 @@ class Seals:
             )
         try:
             sealed = msgspec.json.decode(self._reader.blobs.get(place), type=_SealedEnding)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise _no_seal(f"entry {seq}", str(error)) from error
         models = _MODELS if isinstance(event, Decision) else ()
         values = {name: getattr(sealed, name) for name in (*_NOTHING, *models)}
@@ -198,7 +198,7 @@ class Seals:
         where = f"{event.experiment} look {event.number}"
         try:
             sealed = msgspec.json.decode(self._reader.blobs.get(event.sealed), type=_SealedLook)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise _no_seal(where, str(error)) from error
         if _salted(sealed.salt, sealed.data) != event.data:
             raise _no_seal(where, f"data {sealed.data} with another salt")

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import msgspec
 
-from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import (
     Amend,
@@ -40,7 +39,7 @@ from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.protocol import Protocol, decode_resolved, primaries
 
 from .file_findings import protocol_folder, readable_events
-from .files import FileEntry, parse_file_list
+from .files import FileEntry, digest_now, parse_file_list
 from .trial import Reader, open_trial
 from .wording import in_points
 
@@ -234,7 +233,7 @@ def _note(story: Story, seq: int, event: Event) -> None:
 def _file_states(reader: Reader, blob: Blob, protocol: Blob) -> Iterator[FileState]:
     try:
         entries = parse_file_list(reader.blobs.get(blob))
-    except (LedgerError, msgspec.MsgspecError):
+    except LedgerError:
         return
     folder = protocol_folder(reader, entries)
     for entry in entries:
@@ -245,6 +244,5 @@ def _file_states(reader: Reader, blob: Blob, protocol: Blob) -> Iterator[FileSta
 
 
 def _state(path: Path, entry: FileEntry, expected: str) -> str:
-    if not path.is_file():
-        return "absent"
-    return "equal" if blob_of(path.read_bytes()).sha256 == expected else "different"
+    found = digest_now(path)
+    return "absent" if found is None else "equal" if found == expected else "different"

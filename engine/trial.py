@@ -26,6 +26,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairtrial.ledger.blobs import BlobStore
+from fairtrial.ledger.decoding import decode_json
 from fairtrial.ledger.durable import create_folder, write_file
 from fairtrial.ledger.entry import Entry
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
@@ -118,7 +119,15 @@ class Reader:
     def plan_at(self, blob: Blob) -> Plan:
         """Returns the plan whose bytes a blob names."""
         if blob.sha256 not in self._plans:
-            self._plans[blob.sha256] = parse_plan(self.blobs.get(blob))
+            data = self.blobs.get(blob)
+            try:
+                self._plans[blob.sha256] = parse_plan(data)
+            except ValueError as error:
+                raise IntegrityError(
+                    "the blob of the frozen plan is no plan",
+                    where=f"blob {blob.blake3}",
+                    found=str(error)[:300],
+                ) from error
         return self._plans[blob.sha256]
 
     def plan(self, known: Experiment) -> Plan:
@@ -165,10 +174,8 @@ class Reader:
         Raises:
             IntegrityError: The bytes aren't JSON.
         """
-        try:
-            return msgspec.json.decode(self.blobs.get(blob))
-        except msgspec.MsgspecError as error:
-            raise IntegrityError("a blob isn't JSON", found=str(error)) from error
+        where = f"blob {blob.blake3}"
+        return decode_json(self.blobs.get(blob), object, what="a blob isn't JSON", where=where)
 
 
 def _frozen(known: Experiment, blob: Blob | None) -> Blob:

@@ -8,7 +8,8 @@ Rules:
 - What `put` returns is durable: content synced, then its name, before an entry may refer to it.
 - Reading checks size, BLAKE3 and SHA-256; security rests on the SHA-256.
 - The same bytes are kept once; bytes that are there and differ from their name are refused.
-- Reading creates nothing.
+- Reading creates nothing, waits at no pipe, and takes no memory for a size that isn't there.
+- A pack that can't be read is an error for the blobs that are nowhere else, and for a copy of all.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from .canonical import blake3_hex, blob_of, sha256_hex
+from .decoding import decode_json
 from .durable import create_folder, sync_folder, temporary_name, write_unfinished
 from .errors import IntegrityError, StoreError
 from .events import Blob
+from .regular import open_regular
 
 __all__ = ("PACKED_BYTES_MAX", "BlobStore", "Blobs", "MemoryBlobs")
 
 PACKED_BYTES_MAX = 1 << 16
+# The first line of a pack names a batch of blobs, each in less than a hundred bytes.
+_INDEX_BYTES_MAX = 1 << 26
 
 
 class Blobs(Protocol):
@@ -76,11 +81,15 @@ class _Packed(NamedTuple):
     size: int
 
 
+_Name = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+_Size = Annotated[int, msgspec.Meta(ge=0, le=PACKED_BYTES_MAX)]
+
+
 class _PackIndex(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of a pack."""
 
-    v: int
-    blobs: list[tuple[str, int]]
+    v: Literal[1]
+    blobs: list[tuple[_Name, _Size]]
 
 
 class BlobStore:
@@ -94,6 +103,7 @@ class BlobStore:
         self._folder = folder
         self._packed: dict[str, _Packed] = {}
         self._packs: set[str] = set()
+        self._damaged: dict[str, StoreError] = {}
         self._guard = threading.RLock()
 
     def put(self, data: bytes) -> Blob:
@@ -128,6 +138,9 @@ class BlobStore:
                 expected=f"{blob.size:,} bytes",
                 todo="bring the ledger's .d folder along with the ledger",
             )
+        if found.size != blob.size:
+            # Before memory is taken for it.
+            raise _differs("size", found.pack, str(blob.size), str(found.size))
         data = _read(found)
         _check_content(blob, data, found.pack)
         return data
@@ -164,7 +177,7 @@ class BlobStore:
             path.unlink()
             sync_folder(path.parent)
         with self._guard:
-            self._packed, self._packs = {}, set()
+            self._packed, self._packs, self._damaged = {}, set(), {}
         return bool(gone)
 
     def by_sha256(self, *, multiple_of: int) -> dict[str, Blob]:
@@ -176,14 +189,20 @@ class BlobStore:
         found: dict[str, Blob] = {}
         for name, place in self._all_places():
             if place.size % multiple_of == 0 and 0 < place.size <= PACKED_BYTES_MAX:
-                blob = blob_of(_read(place))
+                try:
+                    blob = blob_of(_read(place))
+                except StoreError:
+                    # What can't be read is missing under its digest.
+                    continue
                 if blob.blake3 == name:
                     found[blob.sha256] = blob
         return found
 
     def contents(self) -> Iterator[bytes]:
         """Yields the content of every blob, checked against its name."""
-        for name, place in self._all_places():
+        places = self._all_places()
+        self._check_packs()
+        for name, place in places:
             data = _read(place)
             if blake3_hex(data) != name:
                 raise _differs("BLAKE3", place.pack, name, blake3_hex(data))
@@ -192,7 +211,8 @@ class BlobStore:
     def _all_places(self) -> list[tuple[str, _Packed]]:
         self._read_new_packs()
         own = sorted(self._folder.glob("[0-9a-f][0-9a-f]/*")) if self._folder.is_dir() else []
-        alone = [(path.name, _alone(path)) for path in own if not path.name.startswith(".")]
+        own = [path for path in own if path.exists() and not path.name.startswith(".")]
+        alone = [(path.name, _alone(path)) for path in own]
         return [*alone, *self._packed.items()]
 
     def _pack_file(self, contents: dict[str, bytes]) -> dict[Path, bytes]:
@@ -211,7 +231,15 @@ class BlobStore:
             return _alone(path)
         if name not in self._packed:
             self._read_new_packs()
+        if name not in self._packed:
+            # A pack that can't be read may be the one that holds it.
+            self._check_packs()
         return self._packed.get(name)
+
+    def _check_packs(self) -> None:
+        """Raises what is wrong with a pack, where one can't be read."""
+        for error in self._damaged.values():
+            raise error
 
     def _holds(self, blob: Blob, data: bytes) -> bool:
         """Returns whether a blob is kept already, and refuses when it is kept wrongly."""
@@ -228,8 +256,11 @@ class BlobStore:
                 return
             for path in folder.iterdir():
                 if path.suffix == ".pack" and path.name not in self._packs:
-                    self._packed |= _pack_places(path)
                     self._packs.add(path.name)
+                    try:
+                        self._packed |= _pack_places(path)
+                    except StoreError as error:
+                        self._damaged[path.name] = error
 
     def _write(self, files: dict[Path, bytes]) -> None:
         """Puts whole files in place: all contents synced first, then all names."""
@@ -302,14 +333,24 @@ def _pack(contents: dict[str, bytes]) -> bytes:
 
 
 def _pack_places(pack: Path) -> dict[str, _Packed]:
-    with pack.open("rb") as file:
-        line = file.readline()
     try:
-        index = msgspec.json.decode(line, type=_PackIndex)
-    except msgspec.MsgspecError as error:
-        raise IntegrityError(
-            "the first line of a pack of blobs is damaged", where=str(pack), found=str(error)
+        with open_regular(pack) as file:
+            line = file.readline(_INDEX_BYTES_MAX)
+            rest = os.fstat(file.fileno()).st_size - len(line)
+    except OSError as error:
+        raise StoreError(
+            "a pack of blobs can't be read", where=str(pack), found=error.strerror or str(error)
         ) from error
+    what = "the first line of a pack of blobs is damaged"
+    index = decode_json(line, _PackIndex, what=what, where=str(pack))
+    total = sum(size for _, size in index.blobs)
+    if total != rest:
+        raise IntegrityError(
+            "a pack of blobs is shorter or longer than its first line says",
+            where=str(pack),
+            expected=f"{total:,} bytes after it",
+            found=f"{rest:,} bytes",
+        )
     places: dict[str, _Packed] = {}
     offset = len(line)
     for name, size in index.blobs:
@@ -324,11 +365,12 @@ def _alone(path: Path) -> _Packed:
 
 def _read(place: _Packed) -> bytes:
     try:
-        with place.pack.open("rb") as file:
+        with open_regular(place.pack) as file:
             file.seek(place.offset, os.SEEK_SET)
             return file.read(place.size)
-    except OSError as error:
-        raise StoreError("a blob can't be read", where=str(place.pack), found=str(error)) from error
+    except (OSError, MemoryError) as error:
+        found = "larger than memory" if isinstance(error, MemoryError) else str(error)
+        raise StoreError("a blob can't be read", where=str(place.pack), found=found) from error
 
 
 def _check_content(blob: Blob, data: bytes, path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -263,3 +265,39 @@ def test_golden_ids_are_its_ids(verifier: ModuleType) -> None:
     assert [event_id(one) for one in events] == [
         "b3:" + struct.pack("<8I", *each).hex() for each in words
     ]
+
+
+def test_hostile_lines_are_bounded(tmp_path: Path) -> None:
+    """A line of 30 MB and 100,000 empty ones are found, counted, and held in little memory."""
+    path = tmp_path / "ledger.jsonl"
+    start = (GOLDEN / "ledger.jsonl").read_bytes()
+    path.write_bytes(start + b"x" * 30_000_000 + b"\n" * 100_001)
+    program = (
+        "import resource, runpy, sys\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (60_000_000, 60_000_000))\n"
+        f"sys.argv = ['verify', {str(path)!r}]\n"
+        f"runpy.run_path({str(VERIFIER)!r}, run_name='__main__')\n"
+    )
+    words = [sys.executable, "-I", "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (12, "") == (done.returncode, done.stderr)
+    assert "100,017 entries, 100,003 findings" in done.stdout
+    assert 50 == done.stdout.count("finding   ")
+
+
+def test_odd_places_are_no_traceback(trial: tuple[Path, str], tmp_path: Path) -> None:
+    """A folder for a pack, a pipe for a blob, and names that no file can have are answered."""
+    folder = tmp_path / "copy"
+    shutil.copytree(trial[0].parent, folder)
+    ledger = folder / "ledger.db"
+    packs = folder / "ledger.db.d" / "blobs" / "packs"
+    (packs / "x.pack").mkdir(parents=True)
+    assert 0 == call(ledger).returncode
+    own = next(one for one in packs.parent.glob("??/*") if one.is_file())
+    own.unlink()
+    os.mkfifo(own)
+    assert 16 == call(ledger).returncode
+    for words in ((), ("--against", "x" * 5000)):
+        path = ledger if words else Path("x" * 5000)
+        done = call(path, *words)
+        assert (3 if words else 8, True) == (done.returncode, "Traceback" not in done.stderr)
