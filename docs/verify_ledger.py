@@ -2,14 +2,13 @@
 """Checks a fairtrial ledger with the standard library alone; writes nothing.
 
     python3 -I verify_ledger.py ledger.db --against "fairtrial:8c1f...@2361#Kd2..."
-
-Made from docs/format.md, apart from the project's own code. Needs Python 3.9 and, for a SQLite
-ledger, SQLite 3.31. Compare this file's SHA-256 with the one published with the release.
-Checked: form, place, chain and id of entries; their JSON (no name twice, no blanks, numbers' form,
-grammar of texts); slots filled once; root; a database's schema, rows and structure; blobs by
-SHA-256; heads that you bring. Not: order rules, numbers, signatures, files, schemas of events.
-Exit code: 0 intact (the text says whether anything vouches for it), 2 usage, 3 no receipt, 8 no
-ledger, 11 torn, 12 corrupt, 13 forked, 14 rolled back, 16 files differ, 17 newer than this program.
+Made from docs/format.md alone. Needs Python 3.9; for a SQLite ledger SQLite 3.31. Compare this
+file's SHA-256 with the one published with the release. Checked: form, place, chain, time and id of
+entries; their JSON (names twice, blanks, numbers, grammar of texts); slots filled once; root; a
+database's schema, rows and structure; blobs by SHA-256 and what is erased; heads that you bring.
+Not: other order rules, numbers, signatures, files, schemas of events. Exit code: 0 intact (the text
+says whether anything vouches for it), 2 usage, 3 no receipt, 8 no ledger, 11 torn, 12 corrupt, 13
+forked, 14 rolled back, 16 files differ, 17 newer than this program.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ import sqlite3
 import struct
 import sys
 import tempfile
-import time
 import unicodedata
 from contextlib import closing
+from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -37,14 +36,15 @@ HEADER = re.compile(
     rb'"time":"([0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}\.[0-9]{6}Z)",'
     rb'"actor":"[!#-&(-\[\]-~]{1,64}","id":"(b3:[0-9a-f]{64})","event":'
 )
-KNOWN = """adopt/1 amend/1 anchor/1 attempt/1 attempt_end/1 close/1 decision/1 freeze/1 import/1
-invalidate/1 key/1 look/1 open/1 reanalysis/1 recover/1 redact/1 refuse/1 register/1 result/1
-settle/1 sign/1 start/1 stop/1 unblind/1 withdraw/1""".split()  # noqa: SIM905 - a list to be read
+KNOWN = """adopt amend anchor attempt attempt_end close decision freeze import invalidate key look
+open reanalysis recover redact refuse register result settle sign start stop unblind withdraw"""
+KNOWN = [f"{kind}/1" for kind in KNOWN.split()]
 TEXTS = """answer note override path previous previous_signature reason settings signature
 undetermined vkey""".split()  # noqa: SIM905 - a list to be read
+KEPT = ("amend", "anchor", "freeze", "look", "register")
+FIRST = ["kind", "experiment", "position", "number"]
 FREE = ("arms", "artifacts", "cost_nanousd", "missing", "scores", "sections", "settings", "tests")
 ODD = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# SHA-256 of the JSON of [name, type, statement] of each object of the database, by name.
 SCHEMA = "310981c8c753b44de32808012b5fecc7763736522a96759e90f1bfe878b65b33"
 BLOB = re.compile(rb'\{"size":([0-9]{1,15}),"blake3":"([0-9a-f]{64})","sha256":"([0-9a-f]{64})"\}')
 PACKED = re.compile(rb'\["([0-9a-f]{64})",([0-9]{1,15})\]')
@@ -158,9 +158,7 @@ def parse_event(data: bytes):
     event = json.loads(data.decode())
     if isinstance(event["kind"], str) and event["kind"] not in KNOWN:
         return event
-    if list(event)[:4] != ["kind", "experiment", "position", "number"]:
-        raise ValueError("an event begins with kind, experiment, position, number")
-    if written(event, "").encode() != data:
+    if [*event][:4] != FIRST or written(event, "").encode() != data:
         raise ValueError("not in the one form that an event has")
     return event
 
@@ -247,7 +245,8 @@ class Ledger:
     def __init__(self) -> None:
         self.name = self.origin = self.clock = ""
         self.kept, self.found, self.words, self.leaves = [], 0, set(), bytearray()
-        self.slots, self.erased, self.blobs, self.waiting, self.ids = set(), set(), {}, [], 0
+        self.slots, self.erased, self.needed = set(), set(), set()
+        self.blobs, self.waiting, self.ids, self.sealed = {}, [], 0, False
 
     def find(self, level: str, code: str, seq: int | None, expected, found) -> None:
         """Adds a finding, past the first ones only their number; shows no control characters."""
@@ -282,7 +281,8 @@ class Ledger:
             event = parse_event(data)
             kind = event["kind"].partition("/")[0]
             slot = hash((event["experiment"], int(event["position"]), kind, int(event["number"])))
-            self.erased |= {event["blob"]["sha256"]} if kind == "redact" else set()
+            datetime.fromisoformat(self.clock[:-1])
+            self.sealed |= isinstance(event.get("sealed"), str)
             self.origin = event["origin"] if kind == "open" else self.origin
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             return self.find("bytes", "noncanonical", seq, "an event in its one form", error)
@@ -291,8 +291,15 @@ class Ledger:
         if slot in self.slots:
             self.find("bytes", "slot_taken", seq, "a slot filled once", data[:120])
         self.slots.add(slot)
-        for size, name, digest in BLOB.findall(data):
-            self.blobs.setdefault(digest.decode(), (int(size), name.decode(), seq))
+        named = {d.decode(): (int(size), b.decode()) for size, b, d in BLOB.findall(data)}
+        wrong = self.erased & named.keys() if kind in (*KEPT, "result") else set()
+        if kind == "redact":  # what is named inside a sealed blob can't be seen here
+            unnamed = {d for d in named if self.blobs.get(d, ())[:2] != named[d]}
+            wrong = self.needed & named.keys() | (set() if self.sealed else unnamed)
+        for digest in wrong:
+            self.find("rules", "redacted", seq, "what isn't erased, or may be", digest)
+        (self.erased if kind == "redact" else self.needed if kind in KEPT else set()).update(named)
+        self.blobs.update((d, (*named[d], seq)) for d in named.keys() - self.blobs.keys())
         return None
 
     def check_ids(self) -> None:
@@ -300,8 +307,7 @@ class Ledger:
         key = blake3_each(IV, [b"fairtrial 2026-12-01 event id v1"], KEY)[0]
         hashes = blake3_each(key, [event for _, _, event in self.waiting], MATERIAL)
         for (seq, said, _), words in zip(self.waiting, hashes):
-            expected = "b3:" + struct.pack("<8I", *words).hex()
-            if said != expected:
+            if said != (expected := "b3:" + struct.pack("<8I", *words).hex()):
                 self.find("bytes", "wrong_id", seq, expected, said)
         self.ids, self.waiting = self.ids + len(self.waiting), []
 
@@ -314,14 +320,12 @@ class Ledger:
                     part = file.read(min(int(size), 65_537))
                     packed[name.decode()] = len(part), sha256(part).hexdigest()
         for digest, (size, name, seq) in self.blobs.items():
-            alone = folder / name[:2] / name
-            data = alone.read_bytes() if os.path.isfile(alone) else None
+            data = file.read_bytes() if os.path.isfile(file := folder / name[:2] / name) else None
             here = packed.get(name) if data is None else (len(data), sha256(data).hexdigest())
             if here == (size, digest):
                 kept += 1
             elif digest not in self.erased:
-                found = "other bytes" if here else "nothing"
-                self.find("files", "files_differ", seq, f"blob {name}, SHA-256 {digest}", found)
+                self.find("files", "files_differ", seq, f"blob {name}, SHA-256 {digest}", here)
         return f"{kept:,} of {len(self.blobs):,} by SHA-256, {len(self.erased):,} erased on record"
 
     def judge(self, claims) -> tuple[int, list[str]]:
@@ -333,8 +337,9 @@ class Ledger:
                 code = "rolled_back" if name == self.name and at > size else "forked"
                 found = f"{self.name}, {size} entries, {roots.get(at)}"
                 self.find("anchors", code, None, f"{source}: {name}, {at} entries, {root}", found)
-            elif source:
-                covered, sources = at, [*sources, f"{source} (entries 0-{at - 1:,})"]
+            else:
+                covered = covered if "NOT COUNTED" in source else at
+                sources.append(f"{source} (entries 0-{at - 1:,})")
         return covered, sources
 
 
@@ -345,15 +350,14 @@ def claims_of(ledger: Ledger, brought: list[str], side: Path) -> list[tuple[str,
         is_file = os.path.isfile(each)
         text = Path(each).read_text("utf-8", "replace") if is_file else each
         source = f"{Path(each).name} given by you" if is_file else "receipt given by you"
+        if is_file and side.resolve() in Path(each).resolve().parents:
+            source = f"{Path(each).name} beside the ledger: its own word, NOT COUNTED"
         found = RECEIPT.findall(text)
         for origin, size, root in NOTE.findall(text):
             source += " (a checkpoint, signature NOT checked)"
             found.append((ledger.name if origin == ledger.origin else origin, size, root))
         if not found:
             stop(3, f"neither a receipt nor a checkpoint: {each[:80]!r}")
-        if is_file and side.resolve() in Path(each).resolve().parents:
-            source = ""  # the ledger's own word
-            print(f"note      what lies beside the ledger vouches for nothing: {each}")
         claims += [(a, int(b), base64.b64decode(c).hex(), source) for a, b, c in found]
     return claims
 
@@ -362,10 +366,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Carries out the command line; returns the exit code."""
     parser = argparse.ArgumentParser(description="Checks a fairtrial ledger; writes nothing.")
     parser.add_argument("ledger", type=Path)
-    what = "a receipt, or a file with receipts or a checkpoint; may be repeated"
-    parser.add_argument("--against", "--checkpoint", action="append", default=[], help=what)
+    parser.add_argument("--against", "--checkpoint", action="append", default=[], metavar="HEAD")
     parser.add_argument("--ids", type=int, default=200_000, help="compute at most so many ids")
-    given, ledger, began, size = parser.parse_args(arguments), Ledger(), time.monotonic(), 0
+    given, ledger, size = parser.parse_args(arguments), Ledger(), 0
     path, side = given.ledger, Path(f"{given.ledger}.d")
     if not os.path.isfile(path):
         stop(8, f"there is no ledger at {str(path.absolute())[:300]}")
@@ -382,8 +385,7 @@ def main(arguments: list[str] | None = None) -> int:
     for level, code, where, expected, found in ledger.kept:
         print(f"finding   {where}: {code} ({level})\n  expected  {expected}\n  found     {found}")
     print(f"against   {'; '.join(sources) or 'nothing that agrees with it was given'}")
-    print(f"ids       {ledger.ids:,} of {size:,} computed ({time.monotonic() - began:.1f} s)")
-    print(f"blobs     {blobs}")
+    print(f"ids       {ledger.ids:,} of {size:,} computed\nblobs     {blobs}")
     end = f"ANCHORED{'' if covered == size else ' IN PART'} by {'; '.join(sources)}"
     end += f"; entries {covered:,}-{size - 1:,} aren't vouched for" if covered < size else ""
     none = "UNANCHORED: nothing outside this ledger vouches for it (--against RECEIPT)"

@@ -163,13 +163,14 @@ def _check_unblinded(known: Experiment) -> None:
         )
 
 
-def _on_record(trial: Reader, event: Result) -> Conclusion:
+def _on_record(trial: Trial, event: Result) -> Conclusion:
     """Returns a recorded result with its long form.
 
     Raises:
         IntegrityError: The long form says something else than the event.
+        RefusedError: It was erased on record.
     """
-    detail = trial.blobs.get(event.detail)
+    detail = trial.read_blob(event.detail)
     shown = trial.get_json(event.detail)
     said = (shown.get("verdict"), shown.get("reason")) if isinstance(shown, dict) else ()
     if said != (event.verdict, event.reason):

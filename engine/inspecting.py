@@ -125,7 +125,7 @@ def artifact_of(ledger: Path, seq: int, name: str) -> bytes:
     """Returns the bytes that an attempt or an outcome kept under a name, such as stderr.
 
     Raises:
-        RefusedError: The entry keeps nothing under that name.
+        RefusedError: The entry keeps nothing under that name, or it was erased on record.
         StoreError: The bytes aren't there.
     """
     with open_trial(ledger, read_only=True, rehash=False) as trial:
@@ -146,7 +146,7 @@ def artifact_of(ledger: Path, seq: int, name: str) -> bytes:
                 found=name,
                 todo="ledger log --kind attempt_end; ledger log --kind outcome",
             )
-        return trial.blobs.get(kept[name])
+        return trial.read_blob(kept[name])
 
 
 def registered_protocol(ledger: Path, name: str | None) -> bytes:

@@ -7,6 +7,8 @@ Rules:
   and look table that follow from protocol and units. Anything else contradicts itself: a rule.
 - Looks and results are computed from the prefix that they name, and compared field by field, the
   long form too, since that is what people are shown.
+- A result whose long form was erased on record is computed again all the same; only the long form
+  isn't compared, and that is said.
 - A sealed look is computed again once its arms are unblinded, and skipped before.
 - Floats agree within the tolerances below, everything else exactly.
 """
@@ -15,12 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
 from fairtrial.ledger.errors import IntegrityError, LedgerError, StoreError
-from fairtrial.ledger.events import Amend, Freeze, Look, LookPlan, Redact, Register
+from fairtrial.ledger.events import Amend, Blob, Freeze, Look, LookPlan, Redact, Register, Result
 from fairtrial.ledger.findings import Finding, Level, NumbersCase
 from fairtrial.ledger.log import find_event
 from fairtrial.ledger.protocol import Protocol, decode_resolved, encode_resolved, section_digests
@@ -53,20 +54,12 @@ def recompute(reader: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]
         except (LedgerError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             yield Finding(
                 level="numbers",
-                code=_why_not(reader, error),
+                code="blob_unreadable" if isinstance(error, StoreError) else "not_recomputable",
                 seq=case.seq,
                 where=f"entry {case.seq}",
                 expected="what this entry says",
                 found=str(error),
             )
-
-
-def _why_not(reader: Reader, error: Exception) -> str:
-    """Returns the code of a failed recomputation: a blob is erased or missing, or numbers are."""
-    if not isinstance(error, StoreError):
-        return "not_recomputable"
-    erased = {event.blob.blake3 for _, event in reader.read() if isinstance(event, Redact)}
-    return "blob_erased" if Path(error.where).name in erased else "blob_unreadable"
 
 
 def _check(reader: Reader, case: NumbersCase) -> Iterator[Finding]:
@@ -83,15 +76,39 @@ def _check(reader: Reader, case: NumbersCase) -> Iterator[Finding]:
     elif isinstance(event, Look):
         yield from _look(reader, case.seq, event, known)
     else:
-        recorded = reader.get_json(event.detail)
-        note = recorded.get("stop_note") if isinstance(recorded, dict) else None
-        again_too = conclude_event(
-            reader, known, event.basis, event.stopped_by, note if isinstance(note, str) else None
-        )
-        same_detail = msgspec.structs.replace(again_too.event, detail=event.detail)
-        yield from _differences(case.seq, same_detail, event, level="numbers")
-        long_form = msgspec.json.decode(again_too.detail)
-        yield from _differences(case.seq, long_form, recorded, level="numbers", path="detail")
+        yield from _result(reader, case.seq, event, known)
+
+
+def _result(reader: Reader, seq: int, event: Result, known: Experiment) -> Iterator[Finding]:
+    """Compares a result with its numbers; its long form too, unless that was erased on record."""
+    erased = _erased_by(reader, event.detail)
+    recorded = None if erased is not None else reader.get_json(event.detail)
+    note = recorded.get("stop_note") if isinstance(recorded, dict) else None
+    again = conclude_event(
+        reader, known, event.basis, event.stopped_by, note if isinstance(note, str) else None
+    )
+    same_detail = msgspec.structs.replace(again.event, detail=event.detail)
+    yield from _differences(seq, same_detail, event, level="numbers")
+    if erased is None:
+        long_form = msgspec.json.decode(again.detail)
+        yield from _differences(seq, long_form, recorded, level="numbers", path="detail")
+        return
+    yield Finding(
+        level="numbers",
+        code="long_form_erased",
+        seq=seq,
+        where=f"entry {seq} detail",
+        expected="the long form of the result, to compare it with the numbers",
+        found=f"erased on record by entry {erased}",
+    )
+
+
+def _erased_by(reader: Reader, blob: Blob) -> int | None:
+    """Returns the entry that says that a blob, in each of its digests, was erased."""
+    for entry, event in reader.read():
+        if isinstance(event, Redact) and event.blob == blob:
+            return entry.seq
+    return None
 
 
 def _look(reader: Reader, seq: int, event: Look, known: Experiment) -> Iterator[Finding]:

@@ -239,6 +239,23 @@ class Trial(Reader):
             todo=_which(name, list(known)),
         )
 
+    def read_blob(self, blob: Blob) -> bytes:
+        """Returns the bytes of a blob that may have been erased.
+
+        Raises:
+            RefusedError: It was, on record.
+            StoreError: It isn't there.
+        """
+        seq = self.log.state.erased.get(blob.sha256)
+        if seq is not None:
+            raise RefusedError(
+                "the bytes were erased on record",
+                where=f"entry {seq}",
+                expected=f"SHA-256 {blob.sha256}",
+                todo=f"ledger show {seq} says why; their digest stays",
+            )
+        return self.blobs.get(blob)
+
     def append(self, request: Request) -> Appended:
         """Appends one event as this trial's actor."""
         return self.log.append(request, actor=self.actor)

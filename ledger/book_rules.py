@@ -6,7 +6,8 @@ places.
 Rules:
 - A refusal is evidence only: the same one is recorded once, and 1,000 of an experiment at most, of
   which the last only says that the record is full.
-- What the rules themselves need (protocols, plan, unopened seals) can't be erased.
+- What the record needs to be checked can't be erased: whatever a register, freeze, amend, look or
+  anchor names, and unopened seals; nor does one of these name what was erased before.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import cast
 
 from .entry import Entry
 from .events import Anchor, Close, Event, Import, Key, Recover, Redact, Refuse, Sign
+from .kept_blobs import check_unerased, keep_blobs
 from .state import (
     PlanReader,
     Signature,
@@ -72,6 +74,8 @@ def _import(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
 def _anchor(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Anchor", event)
     require(0 < event.basis.size <= entry.seq, "an anchor covers earlier entries")
+    check_unerased(state, event.note, event.token)
+    keep_blobs(state, event.note, event.token)
     # A stronger level also stands for the weaker ones.
     levels = ("checkpoint", "witness", "timestamp")
     for level in levels[: levels.index(event.level) + 1]:
@@ -93,14 +97,19 @@ def _key(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
 def _redact(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Redact", event)
     sha256 = event.blob.sha256
-    require(sha256 not in state.kept, "the rules need this blob: it can't be erased")
     require(
         not any(
             sha256 in known.seals and is_blinded(known) for known in state.experiments.values()
         ),
         "the blob is a seal that isn't opened yet: it can't be erased",
     )
-    state.erased.add(event.blob.sha256)
+    require(
+        sha256 not in state.kept,
+        "the record needs this blob to be checked: it can't be erased",
+        todo="outputs, environments and the long form of a result can be; for personal data in"
+        " units write coded ids, and keep the key elsewhere",
+    )
+    state.erased.setdefault(sha256, entry.seq)
     state.counters["redact"] = event.number
 
 

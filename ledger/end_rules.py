@@ -34,6 +34,7 @@ from .events import (
     Unblind,
     Withdraw,
 )
+from .kept_blobs import check_unerased, keep_blobs
 from .state import (
     Experiment,
     LookTaken,
@@ -83,6 +84,8 @@ def _look(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None
     crossed = crossed or (sealed and not event.continues and not final)
     _check_continues(known, event, crossed=crossed, final=final)
     _check_basis(known, entry, event.basis)
+    check_unerased(state, event.sealed)
+    keep_blobs(state, event.sealed)
     if event.sealed is not None:
         known.seals.add(event.sealed.sha256)
     known.taken.append(
@@ -148,6 +151,7 @@ def _result(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     require(
         not is_blinded(known), "the arms are still blinded", where=known.name, todo="ledger unblind"
     )
+    check_unerased(state, event.detail)
     require(event.look == len(known.taken), "the result states the looks taken", where=known.name)
     require(
         _is_end(known, event),

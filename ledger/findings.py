@@ -36,7 +36,7 @@ __all__ = (
 Level: TypeAlias = Literal["bytes", "rules", "numbers", "files", "anchors"]
 LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
 # What has to be said and is no fault of the record.
-NOTES = ("links",)
+NOTES = ("links", "long_form_erased")
 # What leaves a level unchecked and says nothing against it.
 UNCHECKED = ("unknown_kind",)
 _WRONG_NUMBERS = ("number_differs", "not_recomputable")
@@ -145,7 +145,7 @@ def record_word(findings: Sequence[Finding], claimed: str) -> str:
         claimed: `forked` or `rolled_back` when a head that someone vouches for says so, else "".
     """
     codes = {finding.code for finding in findings}
-    levels = {finding.level for finding in findings}
+    levels = {finding.level for finding in findings if finding.code not in NOTES}
     corrupt = any(
         f.level in ("bytes", "rules") and f.code not in ("torn", "unknown_kind", *NOTES)
         for f in findings

@@ -20,6 +20,7 @@ from typing import Literal, TypeAlias, cast
 from .entry import Entry
 from .errors import PlanMissingError
 from .events import Adopt, Amend, Event, Freeze, LookPlan, Open, Register, Rules
+from .kept_blobs import check_unerased, keep_blobs
 from .slots import Slots, new_slots
 from .state import (
     AmendNote,
@@ -70,8 +71,11 @@ def _register(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> 
             where=event.supersedes,
             todo="ledger withdraw first",
         )
-        assert old is not None
-        old.superseded_by = event.experiment
+    blobs = (event.protocol, event.resolved, event.files)
+    check_unerased(state, *blobs)
+    keep_blobs(state, *blobs)
+    if event.supersedes is not None:
+        state.experiments[event.supersedes].superseded_by = event.experiment
     state.experiments[event.experiment] = Experiment(
         name=event.experiment,
         register_seq=entry.seq,
@@ -82,13 +86,14 @@ def _register(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> 
         media=event.media,
         supersedes=event.supersedes,
     )
-    state.kept |= {event.protocol.sha256, event.resolved.sha256}
 
 
 def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Freeze", event)
     known = experiment_of(state, event)
     require(not is_ended(known), "the experiment has ended", where=known.name)
+    blobs = (event.plan, event.units, event.files, event.power, *(a.identity for a in event.arms))
+    check_unerased(state, *blobs)
     plan = plan_of(event.plan)
     if plan is None:
         raise PlanMissingError(event.plan.blake3)
@@ -103,6 +108,9 @@ def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     _check_looks(known, event.looks, event.slot_count)
     _check_rules(known, event.rules)
     _check_blinding(known, event)
+    keep_blobs(state, *blobs)
+    # What an arm is made of stands in these blobs with the salts: without them nothing is opened.
+    known.seals |= {arm.identity.sha256 for arm in event.arms if arm.commitment is not None}
     index = {name: number for number, name in enumerate(names)}
     known.freeze_seq = entry.seq
     known.plan_blob, known.units_blob, known.files_blob = event.plan, event.units, event.files
@@ -111,7 +119,6 @@ def _freeze(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     known.slots = new_slots(bytes(index[name] for name in plan.arms))
     known.tallies = [ArmTally() for _ in names]
     known.last_change = entry.seq
-    state.kept.add(event.plan.sha256)
 
 
 def _check_rules(known: Experiment, rules: Rules) -> None:
@@ -134,8 +141,6 @@ def _check_blinding(known: Experiment, event: Freeze) -> None:
         "blinded arms all have a commitment and the same reservation",
         where=known.name,
     )
-    # What an arm is made of stands in these blobs with the salts: without them nothing is opened.
-    known.seals |= {arm.identity.sha256 for arm in blinded}
 
 
 def _check_looks(known: Experiment, looks: tuple[LookPlan, ...], slot_count: int) -> None:
@@ -170,9 +175,10 @@ def _amend(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> Non
     changed = changed_sections(known, event.sections)
     _check_amend(known, event, changed)
     _check_amended(known, event)
+    check_unerased(state, event.protocol, event.resolved)
+    keep_blobs(state, event.protocol, event.resolved)
     if "budget" in changed and any(tally.calls for tally in known.tallies):
         known.budget_moved = True
-    state.kept |= {event.protocol.sha256, event.resolved.sha256}
     newest_protocol(known, event, entry.seq)
     known.rules = known.rules if event.rules is None else event.rules
     known.looks = known.looks if event.looks is None else event.looks

@@ -36,7 +36,7 @@ from .findings import (
 )
 from .log import LogStore
 from .state import Experiment, PlanReader, State, is_blinded
-from .walk import FINDINGS_MAX, Walk, check_pointers, walk_entries
+from .walk import FINDINGS_MAX, Walk, check_pointers, check_redacted, walk_entries
 
 __all__ = (
     "FINDINGS_MAX",
@@ -96,6 +96,7 @@ def replay(
             f"{torn.length} bytes after the last whole entry",
         )
     check_pointers(walk, store)
+    check_redacted(walk, store)
     vouched = _vouched(walk, claims, vouch)
     if numbers is None:
         walk.skipped["numbers"] = "not asked for"
@@ -105,6 +106,10 @@ def replay(
         _take_numbers(walk, numbers(walk.cases))
     if files is None:
         walk.skipped["files"] = "not asked for"
+        if walk.without_plan is not None:
+            # Which blobs are here wasn't asked; that this one isn't leaves the rules unchecked.
+            seq, name = walk.without_plan
+            walk.find("files", "blob_differs", seq, name, "the frozen plan", "nothing")
     else:
         _take(walk, files(walk.state))
     return _report(walk, vouched)
@@ -129,12 +134,8 @@ def _vouched(walk: Walk, claims: Sequence[Claim], vouch: Voucher | None) -> list
 
 
 def _take_numbers(walk: Walk, findings: Iterator[Finding]) -> None:
-    """Takes what is wrong with the numbers; those that lack an erased blob can't be computed."""
-    for one in findings:
-        if one.code == "blob_erased":
-            walk.skipped["numbers"] = f"{one.where} needs a blob that was erased on record"
-        else:
-            _take(walk, iter((one,)))
+    """Takes what is wrong with the numbers; says where they are sealed still."""
+    _take(walk, findings)
     for known in walk.state.experiments.values():
         if is_blinded(known):
             walk.skipped["numbers"] = f"sealed: {known.name} is blinded until `ledger unblind`"

@@ -12,7 +12,10 @@ Rules:
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable
+
+import msgspec
 
 from .canonical import event_id, unknown_kind
 from .entry import FIRST_PREV, Entry, parse_entry
@@ -29,6 +32,7 @@ from .events import (
     Look,
     Open,
     Recover,
+    Redact,
     Register,
     Result,
     Sign,
@@ -41,7 +45,7 @@ from .pointers import basis_of, reference_of
 from .port import LogStore
 from .state import Experiment, PlanReader, State
 
-__all__ = ("FINDINGS_MAX", "Walk", "check_pointers", "walk_entries")
+__all__ = ("FINDINGS_MAX", "Walk", "check_pointers", "check_redacted", "walk_entries")
 
 FINDINGS_MAX = 1000
 _STEPS_MAX = 20
@@ -68,6 +72,8 @@ class Walk:
         self.recoveries = 0
         self.ledger = ""
         self.rules_stopped = False
+        self.without_plan: tuple[int, str] | None = None
+        self.redacted: dict[bytes, int] = {}
 
     def find(
         self, level: Level, code: str, seq: int | None, where: str, expected: str, found: str
@@ -172,6 +178,7 @@ def _take(walk: Walk, seq: int, entry: Entry, event: Event) -> None:
         walk.state = apply(walk.state, entry, event, plan_of=walk.plan_of)
     except PlanMissingError as error:
         walk.skipped["rules"] = f"entry {seq}: {error.what}"
+        walk.without_plan = (seq, error.where)
         walk.rules_stopped = True
     except LedgerError as error:
         # A refused entry leaves the state as it was, but it still holds its place.
@@ -181,6 +188,8 @@ def _take(walk: Walk, seq: int, entry: Entry, event: Event) -> None:
 
 
 def _note(walk: Walk, entry: Entry, seq: int, event: Event) -> None:
+    if isinstance(event, Redact):
+        walk.redacted.setdefault(msgspec.json.encode(event.blob), seq)
     if isinstance(event, Recover) and not event.experiment:
         walk.recoveries += 1
     if isinstance(event, (Open, Key, Anchor, Sign)):
@@ -220,6 +229,41 @@ def _note_pointers(walk: Walk, seq: int, event: Event) -> None:
 
 def _wrong_basis(walk: Walk, seq: int, expected: str, found: str) -> None:
     walk.find("rules", "wrong_basis", seq, f"entry {seq}", expected, found)
+
+
+_BLOB = re.compile(rb'\{"size":[0-9]+,"blake3":"[0-9a-f]{64}","sha256":"[0-9a-f]{64}"\}')
+_KEPT = re.compile(rb'"event":\{"kind":"(?:amend|anchor|freeze|look|register)/')
+_REDACT, _SEALED = b'"event":{"kind":"redact/', b'"sealed":"'
+
+
+def check_redacted(walk: Walk, store: LogStore) -> None:
+    """Checks that what was erased on record had been named by an earlier entry, all of it.
+
+    What a sealed ending names can't be seen here: after one the blob is taken on the writer's word.
+    """
+    due = dict(walk.redacted)
+    try:
+        for seq, data in enumerate(store.read() if due else ()):
+            for blob in () if _REDACT in data else _BLOB.findall(data):
+                if due.get(blob, -1) > seq:
+                    _check_erasable(walk, data, due.pop(blob))
+            if _SEALED in data:
+                due = {blob: user for blob, user in due.items() if user <= seq}
+            if not due:
+                return
+    except LedgerError:
+        # What can't be read is a finding of the walk.
+        return
+    for blob, user in due.items():
+        where, expected = f"entry {user} blob", "a blob that an earlier entry names"
+        walk.find("rules", "wrong_reference", user, where, expected, blob.decode())
+
+
+def _check_erasable(walk: Walk, data: bytes, user: int) -> None:
+    """Finds the erasure of what an entry needs, where the fold stopped before it for a plan."""
+    if walk.without_plan is not None and _KEPT.search(data):
+        where, expected = f"entry {user}", "no redact of what the record is checked by"
+        walk.find("rules", "broken_rule", user, where, expected, "a blob that can't be erased")
 
 
 def check_pointers(walk: Walk, store: LogStore) -> None:

@@ -26,9 +26,10 @@ __all__ = ("command",)
 def command(out: Output, what: str, ledger: Path, actor: str, reason: str) -> None:
     """Erases a blob, such as an artifact of an outcome; every entry stays, and so does the root.
 
-    BLOB is its BLAKE3 or SHA-256; SEQ:NAME an entry and the member that names it. Protocol and plan
-    can't be erased. Copies elsewhere, answers in the cache and what the disk keeps of a removed
-    file are not in reach of this command.
+    BLOB is its BLAKE3 or SHA-256; SEQ:NAME an entry and the member that names it. What
+    register, freeze, amend, look and anchor name (protocol, units, plan, lists of files) can't be
+    erased: without it nobody could check the record. Copies elsewhere, answers in the cache and
+    what the disk keeps of a removed file are not in reach of this command.
     """
     from fairtrial.engine.redacting import redact_blob
 

@@ -67,9 +67,9 @@ __all__ = ("command",)
     "--require",
     "required",
     multiple=True,
-    type=click.Choice(["anchored", "witnessed", "timestamped", "files"]),
-    help="Exit 10 unless every entry (but for anchors at the end) is covered so, or all registered"
-    " files are here.",
+    type=click.Choice(["anchored", "witnessed", "timestamped", "rules", "numbers", "files"]),
+    help="Exit 10 unless every entry (but for anchors at the end) is covered so, the rules or the"
+    " numbers were really checked, or all registered files are here.",
 )
 @pin_options
 @click.option("--no-numbers", is_flag=True, help="Don't recompute looks and results.")
@@ -253,6 +253,10 @@ def _lacking(
         covered = report.vouched.get(level, 0) if level else report.covered
         if word in required and covered < report.content:
             lacking.append(f"{covered:,} of {report.size:,} entries are {word}")
+    for level in ("rules", "numbers"):
+        if level in required and report.levels[level] != "ok":
+            why = report.skipped.get(level, "they have findings")
+            lacking.append(f"{level} not checked to the end: {why}")
     if "files" in required:
         absent = [file.path for story in stories for file in story.files if file.state == "absent"]
         if "files" in report.skipped:

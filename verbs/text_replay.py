@@ -4,7 +4,7 @@ Leaves the checks to `ledger/replay.py`, the counts to `engine/story.py`.
 
 Rules:
 - Never a bare OK: the last line but one says whether anything outside the ledger vouches for it.
-- A level that was skipped is printed as skipped.
+- A level that was skipped is printed as skipped; of rules or numbers the record's line says it too.
 - The last line says what no ledger shows.
 """
 
@@ -16,7 +16,7 @@ from fairtrial.engine.blinding import DISCIPLINE
 from fairtrial.engine.file_findings import MISSING
 from fairtrial.engine.story import Change, Story
 from fairtrial.ledger.events import Result
-from fairtrial.ledger.findings import Finding, ReplayReport, Stamped
+from fairtrial.ledger.findings import NOTES, Finding, ReplayReport, Stamped
 
 from .output import label
 from .text_numbers import clip, count, difference, interval, quantity
@@ -202,7 +202,10 @@ def _numbers_text(report: ReplayReport, stories: Sequence[Story]) -> str:
     what = f"{quantity(looks, 'look')}, {quantity(results, 'result')} recomputed"
     if not looks + results:
         return "nothing to recompute yet"
-    bad = [one for one in report.findings if one.level == "numbers"]
+    own = [one for one in report.findings if one.level == "numbers"]
+    bad = [one for one in own if one.code not in NOTES]
+    if len(bad) < len(own):
+        what += " (the long form was erased on record: not compared)"
     return f"{what}: " + (f"{quantity(len(bad), 'value')} differ" if bad else "equal")
 
 
@@ -276,7 +279,8 @@ def record_line(report: ReplayReport, stories: Sequence[Story]) -> str:
     """Returns the line of the verdicts: the record's, and what it holds."""
     text = record_words(report)
     verdicts = "; ".join(_verdict_text(report, story, len(stories) > 1) for story in stories)
-    doubt = "" if report.record == "intact" else " (NOT TO BE RELIED ON)"
+    doubt = " (NOT RECOMPUTED)" if _unchecked(report) else ""
+    doubt = doubt if report.record == "intact" else " (NOT TO BE RELIED ON)"
     return f"{text}     VERDICT IN IT{doubt}: {verdicts or 'none, no experiment is registered'}"
 
 
@@ -286,9 +290,17 @@ def record_words(report: ReplayReport) -> str:
     if report.record != "intact":
         return f"RECORD: {word} ({_meaning(report)})"
     text = f"RECORD: {word}, {anchor_words(report).upper()}"
+    if _unchecked(report):
+        text += f", {' AND '.join(_unchecked(report)).upper()} NOT CHECKED"
     if report.anchored == "no":
         text += " (nothing outside this ledger vouches for it)"
     return text
+
+
+def _unchecked(report: ReplayReport) -> list[str]:
+    """Returns which of the levels that a verdict stands on were skipped in a whole replay."""
+    skipped = () if report.since is not None else report.skipped
+    return [level for level in ("rules", "numbers") if level in skipped]
 
 
 def _meaning(report: ReplayReport) -> str:

@@ -263,6 +263,7 @@ def rechained(
     change: Callable[[int, bytes], bytes] = lambda seq, event: event,
     *,
     time_of: Callable[[int, str], str] = lambda seq, time: time,
+    inserted_at: int | None = None,
 ) -> list[bytes]:
     """Returns entries of which every id, leaf and basis was made again after a change.
 
@@ -270,11 +271,13 @@ def rechained(
         entries: The entries in their new order.
         change: Returns the bytes of an event as they shall be.
         time_of: Returns the time of an entry as it shall be.
+        inserted_at: Where an entry was put in: later bases cover one entry more.
     """
     tree, roots, made, prev = CompactRange(), [EMPTY_ROOT.hex()], [], FIRST_PREV
 
     def basis(match: re.Match[bytes]) -> bytes:
-        size = min(int(match[1]), len(roots) - 1)
+        moved = inserted_at is not None and int(match[1]) > inserted_at
+        size = min(int(match[1]) + moved, len(roots) - 1)
         return b'"basis":{"size":%d,"root":"%b"}' % (size, roots[size].encode())
 
     for seq, data in enumerate(entries):

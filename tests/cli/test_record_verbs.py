@@ -363,3 +363,13 @@ def _first_receipt(shell: Shell) -> str:
     """Returns the line of the receipt of the freeze."""
     (path,) = (shell.folder / "ledger.db.d/receipts").glob("*-freeze.txt")
     return path.read_text().strip()
+
+
+def test_unchecked_levels_fail_where_they_are_required(concluded: Shell) -> None:
+    """`--require rules|numbers` demands that the level was checked to its end: else exit 10."""
+    both = ["--require", "rules", "--require", "numbers"]
+    assert "NOT CHECKED" not in concluded.ok("replay", *both).out
+    said = concluded.ledger("replay", "--no-numbers", *both)
+    assert (10, True) == (said.code, "numbers not checked to the end: not asked for" in said.err)
+    assert "INTACT, UNANCHORED, NUMBERS NOT CHECKED" in said.out
+    assert 2 == concluded.ledger("replay", "--since", "x", "--require", "rules").code

@@ -248,7 +248,7 @@ def test_bundle_says_what_is_erased_or_gone(trial: tuple[Path, str], tmp_path: P
     """An erased blob and an absent file are named; an existing archive is never overwritten."""
     ledger = tmp_path / "ledger.db"
     export_ledger(trial[0], ledger)
-    redact_blob(ledger, "2:units", actor="ada", reason="personal data")
+    redact_blob(ledger, "3:environment", actor="ada", reason="personal data")
     done = bundle_ledger(ledger, tmp_path / "evidence.zip")
     assert any(line.endswith("erased on record") for line in done.absent)
     assert any(line.startswith("pro.yaml: a registered file") for line in done.absent)

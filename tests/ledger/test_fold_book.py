@@ -37,6 +37,33 @@ def _sealed(bench: Bench) -> Bench:
     return bench.running(BLINDED).settled(1, 2, 3, 4).do("look", sealed=blob("seal"))
 
 
+def _freeze_keeps(name: str) -> Pair:
+    return Pair(
+        f"what a freeze names isn't erased: {name}",
+        lambda b: b.frozen().draft("redact", blob=blob(name)),
+        "can't be erased",
+        lambda b: b.opened().draft("redact", blob=blob(name)),
+    )
+
+
+def _freeze_refuses(name: str) -> Pair:
+    return Pair(
+        f"a freeze names nothing that was erased: {name}",
+        lambda b: b.registered().do("redact", blob=blob(name)).draft("freeze", files=blob("list")),
+        "was erased on record",
+        lambda b: b.registered().do("redact", blob=blob("another")).draft("freeze"),
+    )
+
+
+def _register_refuses(name: str) -> Pair:
+    return Pair(
+        f"a registration names nothing that was erased: {name}",
+        lambda b: b.opened().do("redact", blob=blob(name)).draft("register", "e"),
+        "was erased on record",
+        lambda b: b.opened().do("redact", blob=blob("another")).draft("register", "e"),
+    )
+
+
 BOOK = (
     Pair(
         "refuse needs register",
@@ -146,9 +173,50 @@ BOOK = (
         "an unopened seal isn't erased",
         lambda b: _sealed(b).draft("redact", blob=blob("seal")),
         "a seal that isn't opened",
+        lambda b: _sealed(b).draft("redact", blob=blob("artifact")),
+    ),
+    Pair(
+        "an opened seal isn't erased",
         lambda b: (
             _sealed(b).idle().do("unblind", arms=_opened()).draft("redact", blob=blob("seal"))
         ),
+        "can't be erased",
+        lambda b: (
+            _sealed(b).idle().do("unblind", arms=_opened()).draft("redact", blob=blob("artifact"))
+        ),
+    ),
+    *(_freeze_keeps(name) for name in ("units", "files", "a")),
+    *(_freeze_refuses(name) for name in ("units", "list", "a")),
+    Pair(
+        "a freeze names no plan that was erased",
+        lambda b: b.registered().do("redact", blob=make_design().blob).draft("freeze"),
+        "was erased on record",
+        lambda b: b.registered().do("redact", blob=blob("another")).draft("freeze"),
+    ),
+    *(_register_refuses(name) for name in ("protocol e", "resolved e", "files")),
+    Pair(
+        "an amendment names nothing that was erased",
+        lambda b: b.registered().do("redact", blob=blob("amended resolved")).draft("amend"),
+        "was erased on record",
+        lambda b: b.registered().do("redact", blob=blob("another")).draft("amend"),
+    ),
+    Pair(
+        "a result names no long form that was erased",
+        lambda b: b.complete().do("redact", blob=blob("detail")).draft("result"),
+        "was erased on record",
+        lambda b: b.complete().do("redact", blob=blob("another")).draft("result"),
+    ),
+    Pair(
+        "the note of an anchor isn't erased",
+        lambda b: b.opened().do("anchor").draft("redact", blob=blob("note")),
+        "can't be erased",
+        lambda b: b.opened().draft("redact", blob=blob("note")),
+    ),
+    Pair(
+        "an anchor names no note that was erased",
+        lambda b: b.opened().do("redact", blob=blob("note")).draft("anchor"),
+        "was erased on record",
+        lambda b: b.opened().do("redact", blob=blob("another")).draft("anchor"),
     ),
     Pair(
         "what isn't a seal is erased from a blinded experiment",
