@@ -10,11 +10,17 @@ Rules:
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
 
-import click
+try:
+    import importlib
+    from typing import TYPE_CHECKING, Any, NoReturn
+
+    import click
+except KeyboardInterrupt:
+    # Nothing can have begun: the same word and code as later, without a traceback.
+    sys.stderr.write("interrupted\n")
+    sys.exit(130)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

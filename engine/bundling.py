@@ -41,7 +41,7 @@ from fairtrial.ledger.transfer import copy_ledger
 from .file_findings import blobs_of, protocol_folder, readable_events
 from .files import parse_file_list
 from .sealing import Seals
-from .trial import Reader, receipt_line
+from .trial import Reader, check_begun, receipt_line
 
 __all__ = ("README", "Bundled", "bundle_ledger")
 
@@ -122,6 +122,7 @@ def bundle_ledger(ledger: Path, target: Path) -> Bundled:
     with TemporaryDirectory(prefix="fairtrial-") as folder:
         copy = Path(folder) / ledger.name
         with closing(open_store(ledger, read_only=True)) as store:
+            check_begun(store.tail().size, ledger)
             copy_ledger(store, copy)
         with closing(open_store(copy, read_only=True)) as store:
             # Entries of the copy, blobs and files of the original.

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from fairtrial.ledger.canonical import decode_event
-from fairtrial.ledger.entry import parse_entry
+from fairtrial.ledger.entry import may_be_entry, parse_entry
 from fairtrial.ledger.errors import LedgerError, StoreError
 from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Freeze, Register
 from fairtrial.ledger.findings import Finding
@@ -70,6 +70,8 @@ def readable_events(reader: Reader) -> Iterator[tuple[int, Event]]:
     """Yields the events that can be read; the others are findings of the level `bytes`."""
     try:
         for seq, data in enumerate(reader.store.read()):
+            if not may_be_entry(data):
+                continue
             try:
                 event = decode_event(parse_entry(data).event)
             except LedgerError:

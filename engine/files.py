@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -117,11 +118,16 @@ def list_files(
 
 def _is_inside(found: Path, folder: Path) -> bool:
     """Returns whether a file, symbolic links followed, is in the protocol's folder or work tree."""
-    real = found.resolve()
-    if real.is_relative_to(folder.resolve()):
+    real = _real(found)
+    if real.is_relative_to(_real(folder)):
         return True
     tree = git_tree(folder)
     return tree is not None and real.is_relative_to(tree)
+
+
+def _real(path: Path) -> Path:
+    # Not `resolve`, which fails at links that lead to themselves.
+    return Path(os.path.realpath(path))
 
 
 def _outside(path: str, field: str, found: Path) -> Problem:
@@ -129,7 +135,7 @@ def _outside(path: str, field: str, found: Path) -> Problem:
         what="the file lies outside the protocol's work tree",
         where=field,
         expected="a file in the protocol's git work tree; outside git, in the protocol's folder",
-        found=str(found.resolve()),
+        found=str(_real(found)),
         todo=f"copy {path} beside the protocol, and name the copy",
     )
 

@@ -29,7 +29,7 @@ from .file_findings import file_findings
 from .given import given_path, read_text
 from .sealing import Seals
 from .status import Status, status_of
-from .trial import Reader, Trial, open_trial, parse_receipt, receipt_line
+from .trial import Reader, Trial, check_begun, open_trial, parse_receipt, receipt_line
 
 if TYPE_CHECKING:
     from .vouching import Pins
@@ -159,6 +159,7 @@ def read_log(ledger: Path, *, start: int = 0, stop: int | None = None) -> Iterat
     """Yields stored entries, exactly their bytes; checks nothing."""
     store = open_store(ledger.absolute(), read_only=True)
     try:
+        check_begun(store.tail().size, ledger)
         yield from store.read(start, stop)
     finally:
         store.close()
@@ -254,6 +255,7 @@ def export_ledger(ledger: Path, target: Path) -> Copied:
     """
     store = open_store(ledger.absolute(), read_only=True)
     try:
+        check_begun(store.tail().size, ledger)
         size, _ = copy_ledger(store, target.absolute(), blobs=blob_store(ledger.absolute()))
         first = next(store.read(0, 1), b"")
     finally:

@@ -29,7 +29,7 @@ from fairtrial.ledger.blobs import BlobStore
 from fairtrial.ledger.decoding import decode_json
 from fairtrial.ledger.durable import create_folder, write_file
 from fairtrial.ledger.entry import Entry
-from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
+from fairtrial.ledger.errors import ConflictError, IntegrityError, RefusedError, TransitionError
 from fairtrial.ledger.event_schemas import schemas_digest
 from fairtrial.ledger.events import Adopt, Blob, Event, Look, Open
 from fairtrial.ledger.log import (
@@ -57,6 +57,7 @@ __all__ = (
     "Reader",
     "Receipt",
     "Trial",
+    "check_begun",
     "open_trial",
     "parse_receipt",
     "receipt_line",
@@ -231,10 +232,14 @@ class Trial(Reader):
         if name in known:
             return known[name]
         names = ", ".join(known) or "none"
+        what = "no such experiment"
+        if name is None:
+            several = "the ledger holds several experiments"
+            what = several if known else "the ledger holds no experiment yet"
         raise RefusedError(
-            "the ledger holds several experiments" if name is None else "no such experiment",
+            what,
             where=str(self.path),
-            expected=f"one of: {names}",
+            expected=f"one of: {names}" if known else "a registered protocol",
             found=name or "no name",
             todo=_which(name, list(known)),
         )
@@ -286,6 +291,23 @@ def _which(name: str | None, known: list[str]) -> str:
     return "name one of them" if known else "ledger register PROTOCOL"
 
 
+def check_begun(size: int, path: Path) -> None:
+    """Refuses a ledger without an entry: a crash before the first one, or no ledger at all.
+
+    Raises:
+        IntegrityError: There is no entry.
+    """
+    if size == 0:
+        raise IntegrityError(
+            "the ledger holds no entry: it was never opened, or all of it is gone",
+            where=str(path),
+            expected="at least an `open`",
+            found="no entry",
+            todo="ledger register PROTOCOL begins it; ledger replay --against RECEIPT tells if it"
+            " held more",
+        )
+
+
 @contextmanager
 def open_trial(
     path: Path,
@@ -320,6 +342,7 @@ def open_trial(
         trial = Trial(path, store, read_only=read_only, rehash=rehash, actor=actor, clock=clock)
         if create and trial.log.state.size == 0:
             _open_ledger(trial, vkey_of)
+        check_begun(trial.log.state.size, path)
         if not read_only and trial.log.state.size:
             record_torn(trial)
             check_remembered(trial.log, trial.side, os.environ)
@@ -350,4 +373,9 @@ def _open_ledger(trial: Trial, vkey_of: Callable[[str], str | None] | None) -> N
         origin=origin,
         vkey=vkey_of(origin) if vkey_of is not None else None,
     )
-    trial.log.append(event, actor=trial.actor, ledger=ledger)
+    try:
+        trial.log.append(event, actor=trial.actor, ledger=ledger)
+    except ConflictError:
+        # Another process opened it first, and the log has read that: there is one ledger.
+        if trial.log.state.size == 0:
+            raise

@@ -16,6 +16,7 @@ Rules:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -114,7 +115,8 @@ def read_note(path: Path, side: Path) -> NoteFile:
 
 def _is_beside(path: Path, side: Path) -> bool:
     """Returns whether a file, links followed, lies in the folder of a ledger's own things."""
-    return side.resolve() in path.resolve().parents
+    # Not `resolve`, which fails at links that lead to themselves.
+    return Path(os.path.realpath(side)) in Path(os.path.realpath(path)).parents
 
 
 def is_named_beside(text: str, ledger: Path) -> bool:

@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -21,6 +22,9 @@ __all__ = ("WitnessServer",)
 
 PATH = "/add-checkpoint"
 IDLE_SECONDS = 30.0
+
+
+_LENGTH = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
 class WitnessServer(ThreadingHTTPServer):
@@ -59,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if self.path != PATH:
             self._answer(Answer(404, b"there is only add-checkpoint\n"), close=True)
-        elif not length.isdecimal() or int(length) > PROOF_BYTES_MAX:
+        elif not _LENGTH.fullmatch(length) or int(length) > PROOF_BYTES_MAX:
             self._answer(Answer(413, b"a body of a known length, please\n"), close=True)
         else:
             self._answer(self._ask(self.rfile.read(int(length))))

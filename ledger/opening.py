@@ -83,6 +83,14 @@ def _check_path(path: Path, *, create: bool) -> None:
             found="a pipe, a device or a socket",
             todo="give the path of a ledger",
         )
+    if create and path.is_symlink() and not path.exists():
+        # Nothing is written through a link, so nothing is begun at the end of one either.
+        raise StoreError(
+            "the ledger's path is a link that leads nowhere",
+            where=str(path.absolute()),
+            expected="a regular file, or nothing",
+            todo="give the path that it should lead to",
+        )
     if not create and not path.exists():
         raise StoreError(
             "there is no ledger",

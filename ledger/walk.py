@@ -18,7 +18,7 @@ from collections.abc import Iterable
 import msgspec
 
 from .canonical import event_id, unknown_kind
-from .entry import FIRST_PREV, Entry, parse_entry
+from .entry import FIRST_PREV, Entry, may_be_entry, parse_entry
 from .errors import LedgerError, PlanMissingError
 from .events import (
     Amend,
@@ -126,6 +126,10 @@ def _walk_one(walk: Walk, seq: int, data: bytes) -> None:
 
 def _parsed(walk: Walk, seq: int, data: bytes) -> Entry | None:
     """Returns an entry the slow way, with all that is wrong with its header; None for none."""
+    if len(walk.findings) >= FINDINGS_MAX and not may_be_entry(data):
+        # What is only counted needs no words.
+        walk.dropped, walk.rules_stopped = walk.dropped + 1, True
+        return None
     try:
         entry = parse_entry(data)
     except LedgerError as error:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .output import Output, label
+from .output import Output, label, shell_word
 from .text_numbers import quantity
 
 if TYPE_CHECKING:
@@ -23,5 +22,5 @@ def print_copied(out: Output, done: Copied, *, source: Path, target: Path) -> No
     out.end(
         {"v": 1, "source": str(source), "target": str(target), "size": done.size},
         receipt=done.receipt,
-        next_command=f"ledger replay {shlex.quote(str(target))} --against {done.receipt}",
+        next_command=f"ledger replay {shell_word(target)} --against {done.receipt}",
     )

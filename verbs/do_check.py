@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from .options import output_options, protocol_argument, verb
-from .output import Ending, Output
+from .output import Ending, Output, shell_word
 
 __all__ = ("command",)
 
@@ -37,7 +35,7 @@ def command(out: Output, protocol: Path) -> Ending:
         git is not None and git.required and bool(git.uncommitted)
     )
     out.text(check_text(checked))
-    following = f"ledger register {click.format_filename(protocol)}"
+    following = f"ledger register {shell_word(protocol)}"
     design = checked.design
     out.end(
         {

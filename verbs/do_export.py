@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import click
 
 from .copied import print_copied
 from .options import key_option, ledger_option, verb
-from .output import Output, label
+from .output import Output, label, shell_word
 from .text_numbers import quantity
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def _print_bundle(out: Output, done: Bundled, ledger: Path, bundle: Path) -> Non
         "files": list(done.names),
         "absent": list(done.absent),
     }
-    out.end(value, receipt=done.receipt, next_command=f"unzip -l {shlex.quote(str(bundle))}")
+    out.end(value, receipt=done.receipt, next_command=f"unzip -l {shell_word(bundle)}")
 
 
 def _print_statement(out: Output, done: Stated) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from .options import output_options, verb
-from .output import Output, label
+from .output import Output, label, shell_word
 from .table_options import read_table_file, table_options
 
 __all__ = ("command",)
@@ -57,7 +58,7 @@ def command(
     """
     from fairtrial.engine.examples import GITIGNORE, example_files, experiment_id, write_new_files
 
-    id = experiment_id(folder.resolve().name)
+    id = experiment_id(os.path.basename(os.path.realpath(folder)))
     files: dict[str, str | bytes]
     if source is None:
         if any(one is not None for one in (arms, incumbent, unit, cluster, value)):
@@ -94,7 +95,7 @@ def _report(
     out.text(label("wrote", _listed(folder, files)))
     for name in kept:
         out.note(f"{folder / name} is there already and left as it is; ledger.db* belongs in it")
-    go = "" if folder == Path() else f"cd {click.format_filename(folder)} && "
+    go = "" if folder == Path() else f"cd {shell_word(folder)} && "
     verb_name = "register" if recorded else "check"
     out.end(
         {"v": 1, "folder": str(folder), "wrote": list(files), "kept": kept},

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .options import output_options, protocol_argument, verb
-from .output import Output
+from .output import Output, shell_word
 
 __all__ = ("command",)
 
@@ -83,4 +83,4 @@ def command(
         pilot_experiment=pilot_experiment,
     )
     out.text(power_text(answer))
-    out.end(answer, next_command=f"ledger check {click.format_filename(protocol)}")
+    out.end(answer, next_command=f"ledger check {shell_word(protocol)}")

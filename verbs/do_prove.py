@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .options import ledger_option, verb
-from .output import Output, label
+from .output import Output, label, shell_word
 
 __all__ = ("command",)
 
@@ -67,5 +67,5 @@ def command(
     how = "--vkey VKEY" if entry is not None else "--vkey VKEY --against OLD"
     out.end(
         {"v": 1, "proof": str(done.path), "about": done.about, "size": done.size},
-        next_command=f"ledger verify-proof {click.format_filename(done.path)} {how}",
+        next_command=f"ledger verify-proof {shell_word(done.path)} {how}",
     )

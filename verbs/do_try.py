@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .options import output_options, protocol_argument, verb
-from .output import Ending, Output
+from .output import Ending, Output, shell_word
 
 __all__ = ("command",)
 
@@ -41,7 +41,7 @@ def command(
     out.text("nothing was recorded")
     out.end(
         {"v": 1, "recorded": False, "tried": [try_value(t, show_score=show_score) for t in found]},
-        next_command=f"ledger register {click.format_filename(protocol)}",
+        next_command=f"ledger register {shell_word(protocol)}",
     )
     answered = all(tried.answer.status in ("ok", "failed") for tried in found)
     return "done" if answered else "unfinished"

@@ -9,7 +9,7 @@ import click
 
 from .do_checkpoint import print_checkpoint
 from .options import verb, writing_options
-from .output import Output
+from .output import Output, shell_word
 
 if TYPE_CHECKING:
     from fairtrial.engine.witnessing import Witness
@@ -95,7 +95,7 @@ def _cosign(
         out.text(f"{output}: cosigned as {witness.key.signs_as}")
     elif not out.as_json:
         out.raw(data)
-    following = f"ledger checkpoint --note {click.format_filename(output)}" if output else None
+    following = f"ledger checkpoint --note {shell_word(output)}" if output else None
     value = {"v": 1, "note": data.decode(), "witness": witness.key.signs_as}
     out.end(value, next_command=following)
 

@@ -11,13 +11,14 @@ Rules:
 from __future__ import annotations
 
 import os
+import string
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import click
 
-__all__ = ("Ending", "Output", "label")
+__all__ = ("Ending", "Output", "label", "shell_word")
 
 Ending: TypeAlias = Literal[
     "done",
@@ -38,6 +39,7 @@ Ending: TypeAlias = Literal[
 ]
 
 LABEL_WIDTH = 10
+_PLAIN = frozenset(b"/._-" + string.ascii_letters.encode() + string.digits.encode())
 
 
 def label(name: str, text: str) -> str:
@@ -47,6 +49,34 @@ def label(name: str, text: str) -> str:
     lines = [f"{wide:<{LABEL_WIDTH}}{first}"]
     lines += [" " * LABEL_WIDTH + line for line in rest]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def shell_word(path: Path) -> str:
+    """Returns a path as a word that can be pasted into a shell, whatever bytes its name holds."""
+    import shlex
+
+    text = str(path)
+    if text.isprintable():
+        return shlex.quote(text)
+    plain = (chr(one) if one in _PLAIN else f"\\x{one:02x}" for one in os.fsencode(text))
+    return f"$'{''.join(plain)}'"
+
+
+def _takes_ledger(verb: str) -> bool:
+    """Returns whether a verb has the option `--ledger`."""
+    import importlib
+
+    command = importlib.import_module(f"fairtrial.verbs.do_{verb.replace('-', '_')}").command
+    return any("--ledger" in one.opts for one in command.params)
+
+
+def _as_text(value: Any) -> Any:
+    """Returns a value whose texts can be printed: bytes of a name that are no text are marked."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(item) for key, item in value.items()}
+    return [_as_text(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 class Output:
@@ -75,7 +105,7 @@ class Output:
     def note(self, text: str) -> None:
         """Prints a remark on stderr."""
         if not self.quiet:
-            click.echo(text, err=True)
+            click.echo(_as_text(text), err=True)
 
     def line(self, data: bytes) -> bool:
         """Prints bytes as they are and a newline; False when nobody reads any more."""
@@ -109,11 +139,12 @@ class Output:
 
     def command(self, command: str) -> str:
         """Returns a command with the ledger that was typed."""
-        import shlex
-
-        if self.ledger is None or "--ledger" in command or not command.startswith("ledger "):
+        words = command.split()
+        if self.ledger is None or "--ledger" in words or words[0] != "ledger":
             return command
-        return f"{command} --ledger {shlex.quote(str(self.ledger))}"
+        return (
+            f"{command} --ledger {shell_word(self.ledger)}" if _takes_ledger(words[1]) else command
+        )
 
     def _end_json(self, value: object, receipt: str | None, following: str | None) -> None:
         import msgspec
@@ -122,13 +153,18 @@ class Output:
         if isinstance(plain, dict):
             plain |= {"receipt": receipt} if receipt is not None else {}
             plain |= {"next": following} if following is not None else {}
-        self._write(msgspec.json.encode(plain) + b"\n")
+        try:
+            data = msgspec.json.encode(plain)
+        except UnicodeEncodeError:
+            # A name of a file may hold bytes that are no text.
+            data = msgspec.json.encode(_as_text(plain))
+        self._write(data + b"\n")
 
     def _write(self, data: str | bytes) -> bool:
         if self._gone:
             return False
         try:
-            click.echo(data, nl=False)
+            click.echo(_as_text(data), nl=False)
         except BrokenPipeError:
             self._gone = True
             # Python flushes stdout once more at its exit and would complain there.

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from .output import shell_word
+
 __all__ = ("init_command", "read_table_file", "split_arms", "table_options")
 
 
@@ -48,7 +50,7 @@ def init_command(source: Path, options: Mapping[str, str | None]) -> str:
         if value is not None
         for word in (f"--{name}", quote(value))
     ]
-    return " ".join(["ledger init --from", quote(click.format_filename(source)), *given, "TRIAL"])
+    return " ".join(["ledger init --from", shell_word(source), *given, "TRIAL"])
 
 
 def split_arms(

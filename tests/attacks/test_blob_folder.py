@@ -149,8 +149,8 @@ def test_content_of_another_kind_is_a_finding(
         del seq
         text = event.replace(old.blake3.encode(), new.blake3.encode())
         text = text.replace(old.sha256.encode(), new.sha256.encode())
-        sizes = (f'{{"size":{one.size},"blake3":"{new.blake3}"'.encode() for one in (old, new))
-        return text.replace(*sizes)
+        was, now = (f'{{"size":{one.size},"blake3":"{new.blake3}"'.encode() for one in (old, new))
+        return text.replace(was, now)
 
     lines.put(rechained(lines.entries(), change))
     assert use(lines, tmp_path) not in ("intact", "newer")

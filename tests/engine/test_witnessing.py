@@ -300,6 +300,7 @@ def test_nobody_there_is_said(key: Key) -> None:
         ("POST", "/other", {"Content-Length": "0"}, 404),
         ("POST", "/add-checkpoint", {"Content-Length": "99999999"}, 413),
         ("POST", "/add-checkpoint", {"Content-Length": "-1"}, 413),
+        ("POST", "/add-checkpoint", {"Content-Length": "9" * 5000}, 413),
         ("POST", "/add-checkpoint", {"Transfer-Encoding": "chunked"}, 413),
     ],
 )
