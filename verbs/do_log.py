@@ -11,6 +11,8 @@ from .output import Output
 
 __all__ = ("command",)
 
+ODD_MAX = 1000
+
 
 @verb(
     "log",
@@ -37,9 +39,11 @@ def command(
 ) -> None:
     """Prints the entries of a ledger, a line each; checks nothing and writes nothing.
 
-    With --json each line is the entry exactly as it is stored, byte for byte.
+    With --json each line is the entry exactly as it is stored, byte for byte. Of lines that are no
+    entries the first thousand are shown, and how many more there are.
     """
     from fairtrial.engine.inspecting import read_log, revealed_arms
+    from fairtrial.ledger.entry import may_be_entry
 
     from .text_log import entry_line, read_entry, with_names
 
@@ -47,7 +51,12 @@ def command(
     wanted = "decision" if kind == "outcome" else kind.partition("/")[0] if kind else None
     _check_kind(wanted)
     names: dict[str, dict[str, str]] = {"": {}}
+    odd = 0
     for data in read_log(path or ledger, start=start, stop=stop):
+        if not (out.as_json or may_be_entry(data)):
+            odd += 1
+            if odd > ODD_MAX:
+                continue
         entry = read_entry(data) if wanted or experiment or not out.as_json else None
         if entry is not None and wanted and entry.kind != wanted:
             continue
@@ -61,6 +70,8 @@ def command(
             line = entry_line(with_names(entry, names[entry.experiment])).encode()
         if not out.line(line):
             return
+    if odd > ODD_MAX:
+        out.note(f"{odd - ODD_MAX:,} further lines that are no entries aren't shown; ledger replay")
 
 
 def _check_kind(kind: str | None) -> None:

@@ -123,3 +123,15 @@ def test_interrupt_while_it_starts_is_130(tmp_path: Path) -> None:
         check=False,
     )
     assert (130, "interrupted\n") == (done.returncode, done.stderr)
+
+
+def test_log_counts_what_it_no_longer_shows(concluded: Shell) -> None:
+    """Of lines that are no entries the first are listed and the rest are counted."""
+    concluded.ok("export", "copy.jsonl")
+    path = concluded.folder / "copy.jsonl"
+    size = len(path.read_bytes().splitlines())
+    path.write_bytes(path.read_bytes() + b"\n" * 1500)
+    said = concluded.ok("log", "copy.jsonl")
+    assert size + 1000 == len(said.out.splitlines())
+    assert "500 further lines that are no entries" in said.err
+    assert size + 1500 == len(concluded.ok("log", "copy.jsonl", "--json").out.splitlines())
