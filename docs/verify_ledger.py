@@ -286,7 +286,7 @@ class Ledger:
             self.origin = event["origin"] if kind == "open" else self.origin
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             return self.find("bytes", "noncanonical", seq, "an event in its one form", error)
-        if event["kind"] not in KNOWN:
+        if event["kind"] not in KNOWN or (kind == "open" and event["format"] != "fairtrial/1"):
             self.find("rules", "newer", seq, "a kind of format 1", event["kind"])
         if slot in self.slots:
             self.find("bytes", "slot_taken", seq, "a slot filled once", data[:120])

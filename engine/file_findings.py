@@ -6,6 +6,8 @@ Rules:
 - Every blob that an event names must be there, whole, unless it was redacted; sealed ones too, with
   the artifacts that they name.
 - Files of a withdrawn experiment aren't compared: the next plan is often the same file, mended.
+- A list of files holds what the protocol names, no more and no less: one that is empty would leave
+  nothing to compare.
 - A registered file that is there must be equal; one that isn't there is no finding, since an
   auditor may hold the ledger alone.
 """
@@ -22,9 +24,10 @@ from fairtrial.ledger.entry import may_be_entry, parse_entry
 from fairtrial.ledger.errors import LedgerError, StoreError
 from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Freeze, Register
 from fairtrial.ledger.findings import Finding
-from fairtrial.ledger.state import State
+from fairtrial.ledger.protocol import decode_resolved
+from fairtrial.ledger.state import Experiment, State
 
-from .files import FileEntry, digest_now, parse_file_list
+from .files import FileEntry, digest_now, parse_file_list, unlisted
 from .sealing import Seals
 from .trial import Reader
 
@@ -36,7 +39,7 @@ __all__ = ("MISSING", "blobs_of", "file_findings", "protocol_folder", "readable_
 
 def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
     """Yields what is missing or differs among blobs and registered files."""
-    newest: dict[str, tuple[int, Blob]] = {}
+    newest: dict[str, tuple[int, Register | Freeze]] = {}
     seals = Seals(reader)
     for seq, event in readable_events(reader):
         yield from _seal_findings(reader, seals, state, seq, event)
@@ -44,12 +47,12 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
             if blob.sha256 not in state.erased:
                 yield from _blob_finding(reader, seq, blob)
         if isinstance(event, (Register, Freeze)):
-            newest[event.experiment] = (seq, event.files)
-    for name, (seq, blob) in newest.items():
+            newest[event.experiment] = (seq, event)
+    for name, (seq, event) in newest.items():
         known = state.experiments.get(name)
         if known is None or known.withdrawn_seq is not None:
             continue
-        yield from _list_findings(reader, state, name, seq, blob)
+        yield from _list_findings(reader, state, name, seq, event)
 
 
 def _seal_findings(
@@ -113,10 +116,11 @@ def _is_missing(reader: Reader, blob: Blob) -> bool:
 
 
 def _list_findings(
-    reader: Reader, state: State, name: str, seq: int, blob: Blob
+    reader: Reader, state: State, name: str, seq: int, event: Register | Freeze
 ) -> Iterator[Finding]:
+    known = state.experiments[name]
     try:
-        data = reader.blobs.get(blob)
+        data = reader.blobs.get(event.files)
     except LedgerError:
         # The list itself is a blob: its own finding says what is wrong with it.
         return
@@ -125,16 +129,32 @@ def _list_findings(
     except LedgerError as error:
         yield _finding("list", seq, f"{name}: list of files", "a list of files", error.found)
         return
+    for fault in _unlisted(reader, known, event, entries):
+        yield _finding("list", seq, f"{name}: list of files", "what the protocol names", fault)
     folder = protocol_folder(reader, entries)
     for entry in entries:
         path = (reader.folder if entry.role == "protocol" else folder) / entry.path
         expected = entry.sha256
         if entry.role == "protocol":
-            expected = state.experiments[name].protocol.sha256
+            expected = known.protocol.sha256
         found = digest_now(path)
         if found is not None and found != expected:
             where = f"{name}: {entry.field} {entry.path}"
             yield _finding("file", seq, where, f"SHA-256 {expected}", f"SHA-256 {found}")
+
+
+def _unlisted(
+    reader: Reader, known: Experiment, event: Register | Freeze, entries: list[FileEntry]
+) -> list[str]:
+    """Returns how a list differs from its protocol, which the freeze has fixed as to files."""
+    is_first = isinstance(event, Register)
+    resolved = event.resolved if isinstance(event, Register) else known.resolved
+    try:
+        protocol = decode_resolved(reader.blobs.get(resolved))
+    except LedgerError:
+        # The protocol is a blob: its own finding says what is wrong with it.
+        return []
+    return unlisted(entries, protocol, optional="units" if is_first else None)
 
 
 def protocol_folder(reader: Reader, entries: list[FileEntry]) -> Path:

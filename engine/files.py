@@ -12,7 +12,7 @@ Rules:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -36,6 +36,7 @@ __all__ = (
     "named_files",
     "only_endings_differ",
     "parse_file_list",
+    "unlisted",
 )
 
 FileRole: TypeAlias = Literal["protocol", "units", "pilot", "outcomes", "driver"]
@@ -170,6 +171,25 @@ def digest_now(path: Path) -> str | None:
         return sha256_hex(read_regular(path, bytes_max=TABLE_BYTES_MAX))
     except OSError as error:
         return f"unreadable: {error.strerror or error}"
+
+
+def unlisted(
+    entries: Sequence[FileEntry], protocol: Protocol, *, optional: FileRole | None = None
+) -> list[str]:
+    """Returns what a list of files says otherwise than the protocol that it is of.
+
+    Args:
+        entries: The list.
+        protocol: What names the files.
+        optional: A role that may be absent from the list still.
+    """
+    listed = [(one.path, one.role, one.field) for one in entries if one.role != "protocol"]
+    named = list(named_files(protocol))
+    own = sum(one.role == "protocol" for one in entries)
+    faults = [] if own == 1 else [f"the protocol's own file, {own} times"]
+    faults += [f"not in it: {f[2]} {f[0]}" for f in named if f not in listed and f[1] != optional]
+    faults += [f"not of the protocol: {f[2]} {f[0]}" for f in listed if f not in named]
+    return faults
 
 
 def only_endings_differ(registered: bytes, found: bytes) -> bool:

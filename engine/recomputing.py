@@ -24,12 +24,20 @@ from fairtrial.ledger.errors import IntegrityError, LedgerError, StoreError
 from fairtrial.ledger.events import Amend, Blob, Freeze, Look, LookPlan, Redact, Register, Result
 from fairtrial.ledger.findings import Finding, Level, NumbersCase
 from fairtrial.ledger.log import find_event
-from fairtrial.ledger.protocol import Protocol, decode_resolved, encode_resolved, section_digests
+from fairtrial.ledger.protocol import (
+    Protocol,
+    changed_fields,
+    coded_field,
+    decode_resolved,
+    encode_resolved,
+    section_digests,
+)
 from fairtrial.ledger.state import Experiment
 
 from .assigning import plan_of
 from .blinding import registered_identity
 from .concluding import conclude_event, look_event
+from .frozen_parts import frozen_parts, recorded_power
 from .look_table import look_table
 from .plan import Plan, parse_plan, plan_lines
 from .protocol_file import parse_protocol
@@ -147,6 +155,9 @@ def _amendment(reader: Reader, seq: int, event: Amend, known: Experiment) -> Ite
         for name in known.sections.keys() | event.sections.keys()
         if known.sections.get(name) != event.sections.get(name)
     ]
+    old = decode_resolved(reader.blobs.get(known.resolved))
+    fields = tuple(coded_field(protocol, one.field) for one in changed_fields(old, protocol))
+    yield from _differences(seq, fields, event.fields, level="rules", path="fields")
     looks = amended_looks(reader, known, protocol, changed)
     yield from _differences(seq, looks, event.looks, level="rules", path="looks")
 
@@ -172,6 +183,11 @@ def _plan(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterato
     ):
         yield from _differences(seq, expected, found, level="rules", path=path)
     yield from _openings(reader, seq, event, known)
+    for part in frozen_parts(reader, event, protocol):
+        yield from _differences(seq, part.expected, part.found, level="rules", path=part.path)
+    power = recorded_power(reader, event, protocol, plan, units)
+    if power is not None:
+        yield from _differences(seq, *power, level="numbers", path="power")
 
 
 def _openings(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterator[Finding]:

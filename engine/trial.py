@@ -42,6 +42,7 @@ from fairtrial.ledger.log import (
     utc_now,
 )
 from fairtrial.ledger.opening import blob_store, open_store, side_folder
+from fairtrial.ledger.plan_rules import FORMAT
 from fairtrial.ledger.protocol import Protocol, decode_resolved
 from fairtrial.ledger.state import Experiment, PlanColumns, next_number
 
@@ -63,8 +64,6 @@ __all__ = (
     "receipt_line",
     "tool_name",
 )
-
-FORMAT = "fairtrial/1"
 
 
 def tool_name() -> str:

@@ -6,6 +6,8 @@ Leaves the comparison of heads with the ledger to `ledger.claims`, cryptography 
 Rules:
 - An `anchor` event whose note isn't a signed head of this very ledger, a `key` event that isn't
   signed by both keys, and a `sign` event that its key didn't sign break the rules of the record.
+- An anchor of the level `timestamp` holds a stamp over its note, one of the level `witness` a line
+  of a witness, whoever that is.
 - A note counts for more than the ledger's own word when the caller brought it from elsewhere, when
   a key that the caller pinned signed it, when the witnesses of the caller's policy are a quorum, or
   when an authority that the caller trusts stamped it.
@@ -19,6 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +50,8 @@ __all__ = (
     "read_pins",
 )
 
+# A time of 8 bytes and an Ed25519 signature.
+_COSIGNATURE = 72
 # How far a writer's clock may lag behind an authority's before the two contradict each other.
 CLOCK_MAY_LAG = timedelta(minutes=10)
 
@@ -210,6 +215,12 @@ class Vouching:
         if head != expected or (token is None) != (event.level != "timestamp"):
             yield _broken(seq, "a note of the head that it names", "a note of something else")
             return
+        if token is not None and not _is_stamp_of(token, data):
+            yield _broken(seq, "a time stamp over its note", "bytes that don't hold its digest")
+            return
+        if event.level == "witness" and not _is_cosigned(data):
+            yield _broken(seq, "a cosignature of a witness on its note", "none")
+            return
         source = f"checkpoint embedded as entry {seq}"
         note = NoteFile(source, data, head, brought=False)
         yield from self._claims(note, ledger, keys, signed)
@@ -282,6 +293,18 @@ class Vouching:
             return ""
         agreed = {one.key for one in found}
         return ", ".join(sorted(key.name for key in agreed)) if policy.is_met(agreed) else ""
+
+
+def _is_stamp_of(token: bytes, note: bytes) -> bool:
+    """Returns whether bytes can be a time stamp over a note; who stamped it needs certificates."""
+    return token[:1] == b"\x30" and sha256(note).digest() in token
+
+
+def _is_cosigned(note: bytes) -> bool:
+    """Returns whether a note has a line as witnesses write them; whose it is needs a policy."""
+    own = parse_checkpoint(parse_note(note).text).origin
+    lines = parse_note(note).lines
+    return any(line.name != own and len(line.signature) == _COSIGNATURE for line in lines)
 
 
 class _KeyHistory:

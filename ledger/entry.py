@@ -4,6 +4,7 @@ Leaves the bytes of the event to `canonical.py`, the tree to `merkle.py` and sto
 
 Rules:
 - The event stands verbatim and last; the header before it is one ASCII form, read by one pattern.
+- Its time is one that there is: no thirteenth month.
 - An entry has at most 65,535 bytes without its newline.
 - `prev` is the leaf of the entry before, 64 zeros for seq 0.
 - The actor is claimed, not authenticated.
@@ -12,6 +13,8 @@ Rules:
 from __future__ import annotations
 
 import re
+from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from .canonical import event_id
@@ -25,6 +28,7 @@ __all__ = (
     "build_entry",
     "check_actor",
     "check_entry",
+    "is_second",
     "may_be_entry",
     "parse_entry",
 )
@@ -105,7 +109,8 @@ def parse_entry(data: bytes) -> Entry:
         IntegrityError: The bytes have another form.
     """
     match = _HEADER.match(data)
-    if match is None or data[-1:] != b"}" or len(data) > ENTRY_BYTES_MAX or b"\n" in data:
+    is_whole = data[-1:] == b"}" and len(data) <= ENTRY_BYTES_MAX and b"\n" not in data
+    if match is None or not is_whole or not is_second(match[4][:19]):
         raise IntegrityError(
             "the bytes are not an entry",
             expected='{"v":1,"ledger":…,"seq":…,"prev":…,"time":…,"actor":…,"id":…,"event":…}',
@@ -122,6 +127,16 @@ def parse_entry(data: bytes) -> Entry:
         data[match.end() : -1],
         data,
     )
+
+
+@lru_cache(maxsize=4)
+def is_second(text: bytes) -> bool:
+    """Returns whether `YYYY-MM-DDThh:mm:ss` is a day and time that there is."""
+    try:
+        datetime.fromisoformat(text.decode("ascii"))
+    except ValueError:
+        return False
+    return True
 
 
 def check_entry(entry: Entry, *, ledger: str | None, seq: int, prev: bytes) -> None:

@@ -22,7 +22,7 @@ from operator import or_
 import msgspec
 
 from .canonical import EVENT_ENCODER, UPCASTS, decode_event, event_id, needs_walk
-from .entry import ENTRY_BYTES_MAX, Entry
+from .entry import ENTRY_BYTES_MAX, Entry, is_second
 from .events import (
     ARM_PATTERN,
     EVENT_KINDS,
@@ -94,7 +94,7 @@ class Follower:
         time_at = len(begin)
         digits_at = time_at + _SECOND_BYTES
         second = data[time_at:digits_at]
-        if second != self._second and not _SECOND.fullmatch(second):
+        if second != self._second and not (_SECOND.fullmatch(second) and is_second(second[:-1])):
             return -1
         self._second = second
         is_sound = (

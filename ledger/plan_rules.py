@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, cast
 
 from .entry import Entry
-from .errors import PlanMissingError
+from .errors import NewerError, PlanMissingError
 from .events import Adopt, Amend, Event, Freeze, LookPlan, Open, Register, Rules
 from .kept_blobs import check_unerased, keep_blobs
 from .slots import Slots, new_slots
@@ -38,7 +38,9 @@ from .state import (
 )
 from .tries import ATTEMPTS_MAX
 
-__all__ = ("HANDLERS", "AmendClass", "amend_class", "changed_sections", "is_fixed")
+__all__ = ("FORMAT", "HANDLERS", "AmendClass", "amend_class", "changed_sections", "is_fixed")
+
+FORMAT = "fairtrial/1"
 
 AmendClass: TypeAlias = Literal["operational", "text", "analysis"]
 
@@ -48,6 +50,14 @@ _CEILINGS = ("usd_nanousd", "calls", "tokens", "wall_seconds", "arms")
 
 def _open(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Open", event)
+    if event.format != FORMAT:
+        raise NewerError(
+            "the ledger has a format that this tool doesn't know",
+            where="entry 0",
+            expected=FORMAT,
+            found=event.format,
+            todo="use the newer tool",
+        )
     state.ledger = entry.ledger
     state.tool, state.schemas, state.vkey = event.tool, event.schemas, event.vkey
 

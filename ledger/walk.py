@@ -19,7 +19,7 @@ import msgspec
 
 from .canonical import event_id, unknown_kind
 from .entry import FIRST_PREV, Entry, may_be_entry, parse_entry
-from .errors import LedgerError, PlanMissingError
+from .errors import LedgerError, NewerError, PlanMissingError
 from .events import (
     Amend,
     Anchor,
@@ -69,7 +69,7 @@ class Walk:
         self.signed: list[SignedCase] = []
         self.time = ""
         self.steps_back: list[int] = []
-        self.recoveries = 0
+        self.recoveries = self.bytes = 0
         self.ledger = ""
         self.rules_stopped = False
         self.without_plan: tuple[int, str] | None = None
@@ -122,6 +122,7 @@ def _walk_one(walk: Walk, seq: int, data: bytes) -> None:
             _take(walk, seq, entry, event)
     walk.tree.append(leaf)
     walk.prev = leaf
+    walk.bytes += len(data) + 1
 
 
 def _parsed(walk: Walk, seq: int, data: bytes) -> Entry | None:
@@ -184,6 +185,10 @@ def _take(walk: Walk, seq: int, entry: Entry, event: Event) -> None:
         walk.skipped["rules"] = f"entry {seq}: {error.what}"
         walk.without_plan = (seq, error.where)
         walk.rules_stopped = True
+    except NewerError as error:
+        walk.find("rules", "unknown_kind", seq, f"entry {seq}", error.expected, error.found)
+        walk.skipped.setdefault("rules", f"from entry {seq} on, which is newer than this tool")
+        walk.rules_stopped = True
     except LedgerError as error:
         # A refused entry leaves the state as it was, but it still holds its place.
         walk.state.size = seq + 1
@@ -196,6 +201,9 @@ def _note(walk: Walk, entry: Entry, seq: int, event: Event) -> None:
         walk.redacted.setdefault(msgspec.json.encode(event.blob), seq)
     if isinstance(event, Recover) and not event.experiment:
         walk.recoveries += 1
+        if event.offset > walk.bytes:
+            expected = f"torn bytes after at most {walk.bytes} bytes of entries"
+            walk.find("rules", "broken_rule", seq, f"entry {seq}", expected, f"byte {event.offset}")
     if isinstance(event, (Open, Key, Anchor, Sign)):
         walk.signed.append(SignedCase(seq, event, entry.time))
     _note_pointers(walk, seq, event)

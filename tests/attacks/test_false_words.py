@@ -1,0 +1,135 @@
+"""What an event says beside the numbers: each false word is found, though every hash agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+import pytest
+
+from fairtrial.engine.inspecting import replay_ledger
+from fairtrial.ledger.canonical import encode_event
+from fairtrial.ledger.entry import parse_entry
+from fairtrial.ledger.events import Blob, Event, Freeze, Open, Recover, Register
+from fairtrial.ledger.opening import blob_store, open_store
+from fairtrial.ledger.reading import read_events
+
+from .conftest import Case, rechained
+
+Agreed = Callable[..., str]
+Forge = Callable[[Case, Event], Event | None]
+
+
+def _put(case: Case, data: bytes) -> Blob:
+    return blob_store(case.ledger).put(data)
+
+
+def forged(case: Case, forge: Forge) -> None:
+    """Puts other events into the ledger and makes every hash again."""
+    store = open_store(case.ledger, read_only=True)
+    events = [event for _, event in read_events(store)]
+    store.close()
+    made = [encode_event(forge(case, event) or event) for event in events]
+    assert made != [encode_event(event) for event in events]
+    case.put(rechained(case.entries(), partial(_stored, made)))
+
+
+def _stored(events: list[bytes], seq: int, event: bytes) -> bytes:
+    del event
+    return events[seq]
+
+
+def _list(data: bytes, case: Case, event: Event) -> Event | None:
+    if not isinstance(event, (Register, Freeze)):
+        return None
+    return msgspec.structs.replace(event, files=_put(case, data))
+
+
+def _shorter(case: Case, event: Event) -> Event | None:
+    if not isinstance(event, Freeze):
+        return None
+    listed = msgspec.json.decode(blob_store(case.ledger).get(event.files))
+    return _list(msgspec.json.encode(listed[:-1]), case, event)
+
+
+def _frozen(name: str, data: bytes, case: Case, event: Event) -> Event | None:
+    if not isinstance(event, Freeze):
+        return None
+    return msgspec.structs.replace(event, **{name: _put(case, data)})
+
+
+def _identity(old: bytes, new: bytes, case: Case, event: Event) -> Event | None:
+    if not isinstance(event, Freeze):
+        return None
+    first, *rest = event.arms
+    data = blob_store(case.ledger).get(first.identity)
+    assert old in data
+    lie = msgspec.structs.replace(first, identity=_put(case, data.replace(old, new, 1)))
+    return msgspec.structs.replace(event, arms=(lie, *rest))
+
+
+def _other_units(case: Case, event: Event) -> Event | None:
+    if not isinstance(event, Freeze):
+        return None
+    data = blob_store(case.ledger).get(event.units)
+    return _frozen("units", data.replace(b"\n", b"\r\n"), case, event)
+
+
+@pytest.mark.parametrize("forge", [partial(_list, b"[]"), partial(_list, b"{"), _shorter])
+def test_list_without_what_the_protocol_names_is_found(case: Case, forge: Forge) -> None:
+    """An empty, unreadable or shortened list leaves nothing to compare: never intact."""
+    forged(case, forge)
+    assert "files_differ" == case.replay().record
+    assert "list_differs" in {one.code for one in case.replay().findings}
+
+
+@pytest.mark.parametrize(
+    ("forge", "record"),
+    [
+        (partial(_identity, b'"kind":"recorded"', b'"kind":"command"'), "corrupt"),
+        (partial(_identity, b'"sha256":"', b'"sha256":"00'), "corrupt"),
+        (_other_units, "corrupt"),
+        (partial(_frozen, "power", b'{"power":1.0}'), "numbers_differ"),
+    ],
+)
+def test_freeze_that_contradicts_protocol_and_list_is_found(
+    case: Case, forge: Forge, record: str
+) -> None:
+    """Arms, units and power of a freeze follow from protocol and list of files."""
+    forged(case, forge)
+    assert record == replay_ledger(case.ledger).record
+
+
+def test_unknown_format_is_newer(case: Case, agreed: Agreed) -> None:
+    """A format that this tool doesn't know is read for its bytes alone."""
+
+    def newer(case: Case, event: Event) -> Event | None:
+        is_open = isinstance(event, Open)
+        return msgspec.structs.replace(event, format="fairtrial/77") if is_open else None
+
+    forged(case, newer)
+    assert "newer" == agreed(case)
+    assert "skipped" == case.replay().levels["rules"]
+
+
+@pytest.mark.parametrize("time", [b"2026-99-99T99:99:99", b"2026-02-30T10:00:00"])
+def test_time_that_there_is_none_is_corrupt(case: Case, agreed: Agreed, time: bytes) -> None:
+    """An entry of the thirtieth of February is no entry."""
+    entries = case.entries()
+    last = entries[-1]
+    real = parse_entry(last).time[:19].encode()
+    case.put([*entries[:-1], last.replace(b'"time":"' + real, b'"time":"' + time, 1)])
+    assert "corrupt" == agreed(case)
+
+
+def test_torn_bytes_beyond_the_ledger_are_corrupt(case: Case) -> None:
+    """What was set aside began at most where the entries before it ended."""
+    entries = case.entries()
+    size = sum(len(data) + 1 for data in entries)
+    for offset, record in ((size, "intact"), (size + 1, "corrupt")):
+        event = encode_event(Recover(number=1, offset=offset, length=3, sha256="0" * 64))
+        events = [*(parse_entry(data).event for data in entries), event]
+        case.put(rechained([*entries, entries[-1]], partial(_stored, events)))
+        assert record == case.replay().record
+        case.put(entries)
