@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 CREATED := $(VENV)/.stamp-created
 RUNTIME := $(VENV)/.stamp-runtime
 TOOLS := $(VENV)/.stamp-tools
-PACKAGES := analysis engine examples ledger schemas verbs cli.py py.typed
+PACKAGES := analysis custody drivers engine examples ledger protocols schemas verbs verdicts cli.py py.typed
 
 .PHONY: test torture demo check clean lock
 

@@ -17,14 +17,14 @@ from fairtrial.analysis import crossing
 from fairtrial.analysis.deciding import deciding_interval
 from fairtrial.analysis.resampling import cluster_bootstrap
 from fairtrial.analysis.sequential import spending_boundary
-from fairtrial.engine.conclude import conclude, detail
-from fairtrial.engine.evaluate import AnalysisContext, evaluate_look
-from fairtrial.engine.look_table import look_table
-from fairtrial.engine.outcomes import collect_decisions
-from fairtrial.engine.plan import build_plan
-from fairtrial.engine.protocol_file import parse_protocol
-from fairtrial.engine.units import parse_units
 from fairtrial.ledger.events import Decision, Head
+from fairtrial.protocols.file import parse_protocol
+from fairtrial.protocols.plan import build_plan
+from fairtrial.protocols.units import parse_units
+from fairtrial.verdicts.conclude import conclude, detail
+from fairtrial.verdicts.evaluate import AnalysisContext, evaluate_look
+from fairtrial.verdicts.look_table import look_table
+from fairtrial.verdicts.outcomes import collect_decisions
 
 HEAD = Head(size=1, root="0" * 64)
 BINARY, BOUNDED = 5, 3

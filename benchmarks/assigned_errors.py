@@ -14,11 +14,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairtrial.engine.assigning import plan_of
 from fairtrial.engine.assuming import assumed_by
-from fairtrial.engine.protocol_file import parse_protocol
 from fairtrial.engine.simulating import simulate
-from fairtrial.engine.units import Units
+from fairtrial.protocols.assigning import plan_of
+from fairtrial.protocols.file import parse_protocol
+from fairtrial.protocols.units import Units
 
 SEED = 11
 CLUSTERS = (12, 30)

@@ -29,12 +29,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.torture import NOT_FILES, STORES, BrokenError, calls_in, traced
-from fairtrial.engine.anchor_acts import checkpoint_ledger
-from fairtrial.engine.heads import HeadRecord, read_record
+from fairtrial.custody.anchor_acts import checkpoint_ledger
+from fairtrial.custody.heads import HeadRecord, read_record
+from fairtrial.custody.keys import create_key
+from fairtrial.custody.vouching import Pins, read_pins
 from fairtrial.engine.inspecting import replay_ledger
-from fairtrial.engine.keys import create_key
 from fairtrial.engine.session import register_protocol, run
-from fairtrial.engine.vouching import Pins, read_pins
 from fairtrial.ledger.checkpoint import open_checkpoint
 from fairtrial.ledger.merkle import CompactRange
 from fairtrial.ledger.note import parse_vkey

@@ -1,1 +1,1 @@
-"""The doing: protocol files, plans, drivers, runs and looks; the bridge from record to numbers."""
+"""The doing: register, freeze, run, take looks, conclude, replay; the facade for all of it."""

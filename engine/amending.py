@@ -1,6 +1,6 @@
 """Amends single fields of a registered protocol: in the file, and on record.
 
-Leaves the edit of bytes to `protocol_edit.py`, the rules of an amendment to `registering.py`.
+Leaves the edit of bytes to `protocols/edit.py`, the rules of an amendment to `registering.py`.
 
 Rules:
 - The record comes first: a refused amendment leaves the file as it was.
@@ -14,16 +14,16 @@ from pathlib import Path
 
 import msgspec
 
+from fairtrial.custody.anchoring import seal, setup_for
+from fairtrial.custody.trial import open_trial
 from fairtrial.ledger.durable import write_file
 from fairtrial.ledger.errors import ProtocolError, RefusedError
 from fairtrial.ledger.protocol import Protocol
+from fairtrial.protocols.edit import set_fields
+from fairtrial.protocols.file import check_supported, parse_protocol
 
-from .anchoring import seal, setup_for
-from .protocol_edit import set_fields
-from .protocol_file import check_supported, parse_protocol
 from .registering import Loaded, amend
 from .session import Receipted
-from .trial import open_trial
 from .verifying import protocol_path
 
 __all__ = ("amend_fields",)

@@ -24,14 +24,14 @@ from fairtrial.analysis.simulation import PairModel
 from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.protocol import Endpoint, Protocol
+from fairtrial.protocols.assigning import is_assigned
+from fairtrial.verdicts.arrays import logged, pair_up
+from fairtrial.verdicts.assigned_arrays import middle_of_arms, residuals_of_arms
+from fairtrial.verdicts.evaluate import AnalysisContext, frame_of
+from fairtrial.verdicts.frames import Pairs
+from fairtrial.verdicts.slot_values import ONE_OR_NONE
 
-from .arrays import logged, pair_up
-from .assigned_arrays import middle_of_arms, residuals_of_arms
-from .assigning import is_assigned
-from .evaluate import AnalysisContext, frame_of
-from .frames import Pairs
 from .simulated_outcomes import SIMULATED_TYPES, gate_of
-from .slot_values import ONE_OR_NONE
 
 __all__ = ("Assumed", "assumed_by", "model_of", "pilot_assumption")
 

@@ -19,17 +19,17 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from fairtrial.custody.files import list_files, named_files
+from fairtrial.custody.git import git_file, uncommitted
+from fairtrial.drivers.port import Driver, open_driver
 from fairtrial.ledger.errors import DriverError, LedgerError, Problem, ProtocolError, RefusedError
 from fairtrial.ledger.protocol import Protocol, asked_arms, driver_path, is_live
 from fairtrial.ledger.sections import RecordedDriver
+from fairtrial.protocols.terms import planned_repeats, terms_of
+from fairtrial.protocols.units import Units
 
-from .drivers import Driver, open_driver
-from .files import list_files, named_files
 from .freezing import Design, design_of, read_units, refuse_hopeless
-from .git import git_file, uncommitted
 from .registering import Loaded, load_protocol
-from .terms import planned_repeats, terms_of
-from .units import Units
 
 __all__ = ("Checked", "GitCheck", "Money", "PlanError", "check_before_record", "check_plan")
 

@@ -17,25 +17,25 @@ from typing import NamedTuple, cast
 
 import msgspec
 
+from fairtrial.drivers.recorded import parse_recorded
 from fairtrial.ledger.events import Decision, Head
 from fairtrial.ledger.protocol import Protocol, RecordedDriver
+from fairtrial.protocols.assigning import plan_of
+from fairtrial.protocols.file import parse_protocol
+from fairtrial.protocols.plan import Plan
+from fairtrial.protocols.units import Units, parse_units
+from fairtrial.verdicts.beside import Json, tests_beside, warnings_of
+from fairtrial.verdicts.conclude import conclude
+from fairtrial.verdicts.endings import endings
+from fairtrial.verdicts.evaluate import AnalysisContext, evaluate_look, frame_of
+from fairtrial.verdicts.finals import Final, finals
+from fairtrial.verdicts.look_table import look_table, power_findings
+from fairtrial.verdicts.outcomes import collect_decisions
+from fairtrial.verdicts.result_body import ResultBody
+from fairtrial.verdicts.wording import cluster_noun, in_points, plural, unit_noun
 
-from .assigning import plan_of
-from .beside import Json, tests_beside, warnings_of
-from .conclude import conclude
-from .driver_recorded import parse_recorded
-from .endings import endings
-from .evaluate import AnalysisContext, evaluate_look, frame_of
-from .finals import Final, finals
-from .look_table import look_table, power_findings
 from .outcome_table import OutcomeTable, read_outcome_table
-from .outcomes import collect_decisions
-from .plan import Plan
-from .protocol_file import parse_protocol
-from .result_body import ResultBody
 from .table_protocol import TableTrial, arm_names, table_trial
-from .units import Units, parse_units
-from .wording import cluster_noun, in_points, plural, unit_noun
 
 __all__ = ("CompareReport", "TableTrial", "compare_table", "protocol_from_table")
 

@@ -1,6 +1,7 @@
 """Takes looks and results and puts them on record.
 
-Leaves every number to `evaluate.py` and `conclude.py`, every rule of order to the fold.
+Leaves every number to `verdicts/evaluate.py` and `verdicts/conclude.py`, every rule of order to
+the fold.
 
 Rules:
 - Numbers come from the entries of the ledger up to a basis, and the event names that basis.
@@ -13,6 +14,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fairtrial.custody.blinding import has_labels, names_of
+from fairtrial.custody.sealing import opened_events, opened_looks, seal_look
+from fairtrial.custody.trial import Reader, Trial
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.ceilings import may_analyse
 from fairtrial.ledger.deviations import origins_of
@@ -20,17 +24,14 @@ from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionErro
 from fairtrial.ledger.events import Head, Look, Result
 from fairtrial.ledger.protocol import NANO_USD_MAX
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, is_final
+from fairtrial.protocols.plan import renamed_plan
+from fairtrial.protocols.terms import named_looks
+from fairtrial.verdicts.conclude import conclude, detail
+from fairtrial.verdicts.evaluate import AnalysisContext, StoppedBy, evaluate_look
+from fairtrial.verdicts.outcomes import read_outcomes, spent_by_arm
+from fairtrial.verdicts.rule_detail import rule_detail
+from fairtrial.verdicts.rule_look import conclude_rule, evaluate_rule_look
 
-from .blinding import has_labels, names_of
-from .conclude import conclude, detail
-from .evaluate import AnalysisContext, StoppedBy, evaluate_look
-from .outcomes import read_outcomes, spent_by_arm
-from .plan import renamed_plan
-from .rule_detail import rule_detail
-from .rule_look import conclude_rule, evaluate_rule_look
-from .sealing import opened_events, opened_looks, seal_look
-from .terms import named_looks
-from .trial import Reader, Trial
 from .verifying import check_registered, refuse_look
 
 __all__ = (

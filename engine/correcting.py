@@ -12,12 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from fairtrial.custody.trial import open_trial
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import AttemptEnd, Decision, Event, Invalidate, Reference, Settle
 from fairtrial.ledger.protocol import nano_usd
 
 from .inspecting import entry_of
-from .trial import open_trial
 
 __all__ = ("Receipted", "checked_reason", "invalidate_outcome", "settle_cost")
 

@@ -23,6 +23,10 @@ from typing import Protocol
 
 import anyio
 
+from fairtrial.custody.sealing import seal_of
+from fairtrial.custody.trial import Trial
+from fairtrial.drivers.answer import Answer
+from fairtrial.drivers.port import Driver
 from fairtrial.ledger.ceilings import is_out_of_time
 from fairtrial.ledger.errors import (
     BudgetExceededError,
@@ -33,12 +37,10 @@ from fairtrial.ledger.errors import (
 from fairtrial.ledger.events import Attempt, AttemptEnd, StopReason
 from fairtrial.ledger.state import STREAK_MAX, Experiment, is_final, next_look_last, slots_of
 from fairtrial.ledger.tries import is_failing, is_lost_up
+from fairtrial.protocols.plan import Slot
 
-from .answer import Answer
-from .drivers import Driver
 from .faults import Faults
 from .jobs import Jobs
-from .plan import Slot
 from .progress import Progress, Tally
 from .recording import (
     Ending,
@@ -50,8 +52,6 @@ from .recording import (
     interrupted,
 )
 from .schedule import Schedule, Step
-from .sealing import seal_of
-from .trial import Trial
 from .writer import Draft, Writer
 
 __all__ = ("Executor", "Progress", "Sink", "Stopped")

@@ -9,12 +9,11 @@ Rules:
 
 from __future__ import annotations
 
+from fairtrial.custody.blinding import shown_names
+from fairtrial.custody.trial import Reader
+from fairtrial.drivers.answer import Answer
 from fairtrial.ledger.state import Experiment, is_blinded
-
-from .answer import Answer
-from .blinding import shown_names
-from .plan import Slot
-from .trial import Reader
+from fairtrial.protocols.plan import Slot
 
 __all__ = ("Faults",)
 

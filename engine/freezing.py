@@ -1,11 +1,13 @@
 """Fixes units, run order, arms, looks and rules: the freeze.
 
-Leaves the order to `plan.py`, the look table and power to `look_table.py`, arms to the drivers.
+Leaves the order to `protocols/plan.py`, the look table and power to `verdicts/look_table.py`, arms
+to the drivers.
 
 Rules:
 - What is frozen is what the files hold now; the protocol must be the registered one.
 - A design that can't reach a verdict is refused unless the protocol accepts it with a reason.
-- Blinded arms are frozen under labels (`blinding.py`), all on the same terms (`terms.py`).
+- Blinded arms are frozen under labels (`custody/blinding.py`), all on the same terms
+  (`protocols/terms.py`).
 """
 
 from __future__ import annotations
@@ -17,27 +19,27 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairtrial.custody.blinding import blinded_arms
+from fairtrial.custody.files import list_files
+from fairtrial.custody.trial import Trial
+from fairtrial.drivers.port import Driver, open_driver
 from fairtrial.ledger.decoding import decode_json
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Freeze, FrozenArm
+from fairtrial.ledger.given import TABLE_BYTES_MAX
 from fairtrial.ledger.protocol import Protocol, asked_arms
 from fairtrial.ledger.regular import read_regular
 from fairtrial.ledger.state import Experiment
+from fairtrial.protocols.assigning import plan_of
+from fairtrial.protocols.plan import Plan, plan_lines
+from fairtrial.protocols.terms import coded_looks, nominal_plan, terms_of
+from fairtrial.protocols.units import Units, check_units, parse_pilot, parse_units
+from fairtrial.verdicts.look_table import PowerReport, look_table, power_findings
+from fairtrial.verdicts.power_values import SimulatedPower
+from fairtrial.verdicts.rule_design import check_rule_units
 
-from .assigning import plan_of
-from .blinding import blinded_arms
-from .drivers import Driver, open_driver
-from .files import list_files
-from .given import TABLE_BYTES_MAX
-from .look_table import PowerReport, look_table, power_findings
-from .plan import Plan, plan_lines
 from .power_file import parse_power_report
-from .power_values import SimulatedPower
 from .registering import rules_of
-from .rule_design import check_rule_units
-from .terms import coded_looks, nominal_plan, terms_of
-from .trial import Trial
-from .units import Units, check_units, parse_pilot, parse_units
 from .verifying import check_registered, protocol_path, recorded_files
 
 __all__ = (

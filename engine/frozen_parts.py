@@ -17,16 +17,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fairtrial.custody.files import FileEntry, parse_file_list
+from fairtrial.custody.trial import Reader
 from fairtrial.ledger.events import Freeze
 from fairtrial.ledger.protocol import Protocol, asked_arms
-
-from .files import FileEntry, parse_file_list
-from .look_table import power_findings
-from .plan import Plan
-from .power_values import SimulatedPower
-from .terms import nominal_plan
-from .trial import Reader
-from .units import Units
+from fairtrial.protocols.plan import Plan
+from fairtrial.protocols.terms import nominal_plan
+from fairtrial.protocols.units import Units
+from fairtrial.verdicts.look_table import power_findings
+from fairtrial.verdicts.power_values import SimulatedPower
 
 __all__ = ("Part", "frozen_parts", "recorded_power")
 

@@ -13,11 +13,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairtrial.custody.file_findings import file_findings
+from fairtrial.custody.sealing import Seals
+from fairtrial.custody.trial import (
+    Reader,
+    Trial,
+    check_begun,
+    open_trial,
+    parse_receipt,
+    receipt_line,
+)
 from fairtrial.ledger.claims import BESIDE
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Head, Unblind
 from fairtrial.ledger.findings import Claim, ReplayReport
+from fairtrial.ledger.given import given_path, read_text
 from fairtrial.ledger.log import find_event
 from fairtrial.ledger.merkle import root_of
 from fairtrial.ledger.opening import blob_store, open_store
@@ -25,14 +36,10 @@ from fairtrial.ledger.replay import replay
 from fairtrial.ledger.state import PlanColumns
 from fairtrial.ledger.transfer import copy_ledger
 
-from .file_findings import file_findings
-from .given import given_path, read_text
-from .sealing import Seals
 from .status import Status, status_of
-from .trial import Reader, Trial, check_begun, open_trial, parse_receipt, receipt_line
 
 if TYPE_CHECKING:
-    from .vouching import Pins
+    from fairtrial.custody.vouching import Pins
 
 __all__ = (
     "Copied",
@@ -189,7 +196,8 @@ def replay_ledger(
         RefusedError: A receipt isn't one.
     """
     # The numbers load numpy and scipy, which no other reading act needs.
-    from . import vouching as v
+    from fairtrial.custody import vouching as v
+
     from .recomputing import recompute
 
     path = ledger.absolute()
@@ -236,7 +244,7 @@ def _is_whole(reader: Reader, blob: Blob) -> bool:
 
 def _claim(text: str, ledger: Path) -> Claim:
     # Loaded when a replay needs it, as the numbers are.
-    from .vouching import is_named_beside
+    from fairtrial.custody.vouching import is_named_beside
 
     path = given_path(text)
     receipt = parse_receipt(text if path is None else read_text(path))

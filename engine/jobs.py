@@ -1,6 +1,6 @@
 """The job of a slot, from the registered protocol and the frozen units.
 
-Leaves the job's form to `drivers.py`.
+Leaves the job's form to `drivers/port.py`.
 
 Rules:
 - The seed is a function of unit and replicate, equal for all arms and attempts.
@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fairtrial.custody.blinding import names_of
+from fairtrial.custody.trial import Trial
+from fairtrial.drivers.port import Job, driver_seed, limits_of
 from fairtrial.ledger.protocol import asked_arms
 from fairtrial.ledger.sections import Arm
 from fairtrial.ledger.state import Experiment
-
-from .blinding import names_of
-from .drivers import Job, driver_seed, limits_of
-from .plan import Slot
-from .trial import Trial
+from fairtrial.protocols.plan import Slot
 
 __all__ = ("Jobs",)
 

@@ -14,16 +14,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from fairtrial.custody.sealing import opened_looks
+from fairtrial.custody.trial import open_trial
 from fairtrial.ledger.events import Look
 from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.state import Experiment, is_blinded
+from fairtrial.protocols.assigning import is_assigned
+from fairtrial.verdicts.interim import FutilityNote, futility_notes
+from fairtrial.verdicts.wording import in_points
 
-from .assigning import is_assigned
-from .interim import FutilityNote, futility_notes
-from .sealing import opened_looks
 from .story import targets_of
-from .trial import open_trial
-from .wording import in_points
 
 __all__ = ("LookView", "read_look_view")
 

@@ -1,6 +1,6 @@
 """A person's table of outcomes, long or wide, understood: which columns mean what. Pure.
 
-Leaves single cells to `recorded_cells.py`, the plan made from it to `table_protocol.py`.
+Leaves single cells to `drivers/recorded_cells.py`, the plan made from it to `table_protocol.py`.
 
 Rules:
 - Long: a row an outcome, with columns for unit and arm and one for the value. Wide: a row a unit,
@@ -21,12 +21,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from fairtrial.drivers.recorded_cells import parse_cells, replicate_of
 from fairtrial.ledger.errors import Problem, ProtocolError
 from fairtrial.ledger.events import Status
-
-from .protocol_nodes import nearest
-from .recorded_cells import parse_cells, replicate_of
-from .tables import Row, Table, cell_text, raise_problems, read_table
+from fairtrial.protocols.nodes import nearest
+from fairtrial.protocols.tables import Row, Table, cell_text, raise_problems, read_table
 
 __all__ = ("OutcomeTable", "TableRow", "read_outcome_table")
 

@@ -1,6 +1,7 @@
 """The report of `ledger power --json`, as a freeze takes it over. Pure.
 
-Leaves the simulation to `simulating.py`, and what it does to the findings to `look_table.py`.
+Leaves the simulation to `simulating.py`, and what it does to the findings to
+`verdicts/look_table.py`.
 
 Rules:
 - The report must be about this protocol and run order, and by this version's numbers.
@@ -19,9 +20,9 @@ import msgspec
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.protocol import Protocol
+from fairtrial.protocols.plan import Plan
+from fairtrial.verdicts.power_values import SimulatedPower
 
-from .plan import Plan
-from .power_values import SimulatedPower
 from .simulating import Simulation, is_about
 
 __all__ = ("RUNS_MIN", "parse_power_report")

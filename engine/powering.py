@@ -1,7 +1,7 @@
 """What a protocol can find, by formula and by simulation: the act behind `ledger power`.
 
-Leaves the formula to `look_table.py`, the simulation to `simulating.py`, and what a report means
-for a freeze to `freezing.py`.
+Leaves the formula to `verdicts/look_table.py`, the simulation to `simulating.py`, and what a report
+means for a freeze to `freezing.py`.
 
 Rules:
 - Nothing is written; a pilot's ledger is opened for reading.
@@ -19,20 +19,20 @@ from typing import Literal
 import msgspec
 
 from fairtrial.analysis.classical import Family, classical_boundary, haybittle_peto
+from fairtrial.custody.trial import open_trial
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.protocol import Protocol, primaries
+from fairtrial.verdicts.boundaries import tests_of
+from fairtrial.verdicts.look_table import look_table
+from fairtrial.verdicts.power_values import PowerReport, decision_rules
+from fairtrial.verdicts.slot_values import direction
 
 from .assuming import Assumed, assumed_by, pilot_assumption
-from .boundaries import tests_of
 from .concluding import context_of
 from .freezing import Design, design_of
-from .look_table import look_table
-from .power_values import PowerReport, decision_rules
 from .registering import load_protocol
 from .simulated_outcomes import SIMULATED_TYPES
 from .simulating import Simulation, simulate
-from .slot_values import direction
-from .trial import open_trial
 
 __all__ = ("BOUNDARY_FAMILIES", "BoundaryAnswer", "PowerAnswer", "boundary_of", "power_of")
 

@@ -20,6 +20,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from fairtrial.custody.blinding import registered_identity
+from fairtrial.custody.sealing import Seals
+from fairtrial.custody.trial import Reader
 from fairtrial.ledger.errors import IntegrityError, LedgerError, StoreError
 from fairtrial.ledger.events import Amend, Blob, Freeze, Look, LookPlan, Redact, Register, Result
 from fairtrial.ledger.findings import Finding, Level, NumbersCase
@@ -33,19 +36,16 @@ from fairtrial.ledger.protocol import (
     section_digests,
 )
 from fairtrial.ledger.state import Experiment
+from fairtrial.protocols.assigning import plan_of
+from fairtrial.protocols.file import parse_protocol
+from fairtrial.protocols.plan import Plan, parse_plan, plan_lines
+from fairtrial.protocols.terms import coded_looks, nominal_plan, terms_of
+from fairtrial.protocols.units import Units
+from fairtrial.verdicts.look_table import look_table
 
-from .assigning import plan_of
-from .blinding import registered_identity
 from .concluding import conclude_event, look_event
 from .frozen_parts import frozen_parts, recorded_power
-from .look_table import look_table
-from .plan import Plan, parse_plan, plan_lines
-from .protocol_file import parse_protocol
 from .registering import amended_looks, rules_of
-from .sealing import Seals
-from .terms import coded_looks, nominal_plan, terms_of
-from .trial import Reader
-from .units import Units
 
 __all__ = ("ABSOLUTE_TOLERANCE", "RELATIVE_TOLERANCE", "recompute")
 

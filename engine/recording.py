@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from fairtrial.drivers.answer import Answer
 from fairtrial.ledger.canonical import check_text
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Origin, Rules
-
-from .answer import Answer
-from .plan import Slot
+from fairtrial.protocols.plan import Slot
 
 __all__ = (
     "Ending",

@@ -17,6 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, cast
 
+from fairtrial.custody.files import FileEntry, list_files, named_files
+from fairtrial.custody.git import git_file, uncommitted
+from fairtrial.custody.trial import Reader, Trial
 from fairtrial.ledger.blinding import arm_labels
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import LedgerError, Problem, ProtocolError, RefusedError
@@ -30,6 +33,7 @@ from fairtrial.ledger.events import (
     Rules,
     SignatureRule,
 )
+from fairtrial.ledger.given import TABLE_BYTES_MAX, read_given
 from fairtrial.ledger.plan_rules import amend_class
 from fairtrial.ledger.protocol import (
     Protocol,
@@ -42,14 +46,9 @@ from fairtrial.ledger.protocol import (
 )
 from fairtrial.ledger.sections import ArmBudget
 from fairtrial.ledger.state import Experiment, State, next_number
-
-from .files import FileEntry, list_files, named_files
-from .git import git_file, uncommitted
-from .given import TABLE_BYTES_MAX, read_given
-from .look_table import look_table
-from .protocol_file import check_supported, parse_protocol
-from .terms import coded_looks, nominal_plan
-from .trial import Reader, Trial
+from fairtrial.protocols.file import check_supported, parse_protocol
+from fairtrial.protocols.terms import coded_looks, nominal_plan
+from fairtrial.verdicts.look_table import look_table
 
 __all__ = (
     "Loaded",
@@ -227,7 +226,7 @@ def _arm_ceilings(protocol: Protocol) -> dict[str, ArmCeiling]:
     own = {name: _ceiling(part) for name, part in protocol.budget.arms.items()}
     if not own or not protocol.blinding.arms:
         return own
-    # They are the same for all arms: `protocol_support.py` refuses others while arms are blinded.
+    # They are the same for all arms: `protocols/support.py` refuses others while arms are blinded.
     return dict.fromkeys(arm_labels(len(protocol.arms)), next(iter(own.values())))
 
 

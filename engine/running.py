@@ -19,19 +19,19 @@ from typing import Protocol
 import anyio
 import msgspec
 
+from fairtrial.custody.blinding import names_of, shown_names
+from fairtrial.custody.git import git_commit, git_is_clean
+from fairtrial.custody.trial import Trial, tool_name
+from fairtrial.drivers.port import Driver
 from fairtrial.ledger.errors import RefusedError, StoreError, TransitionError
 from fairtrial.ledger.events import AttemptEnd, GitState, Start, Stop, StopReason
 from fairtrial.ledger.locks import file_lock, run_lock_path
 from fairtrial.ledger.state import Experiment, State, is_blinded, is_ended, is_final, is_idle
 
-from .blinding import names_of, shown_names
 from .concluding import take_look
-from .drivers import Driver
 from .executor import Executor, Progress
 from .freezing import open_drivers
-from .git import git_commit, git_is_clean
 from .status import next_command, state_word
-from .trial import Trial, tool_name
 from .verifying import check_identities, check_registered, protocol_path
 
 __all__ = ("ProgressSink", "RunReport", "end_dead_session", "run_experiment")

@@ -19,9 +19,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from fairtrial.ledger.state import Experiment, slots_of
 from fairtrial.ledger.tries import error_is_due, is_exhausted, is_failing
+from fairtrial.protocols.plan import Plan
 
 from .budget import Claims, Pair, claim, release, shortage, use
-from .plan import Plan
 
 __all__ = ("Schedule", "Step", "StepKind")
 

@@ -16,6 +16,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairtrial.custody.anchor_setup import anchor_setup
+from fairtrial.custody.anchoring import Sealed, seal, setup_for
+from fairtrial.custody.files import list_files
+from fairtrial.custody.sealing import Seals, check_no_crossing
+from fairtrial.custody.trial import Trial, open_trial
+from fairtrial.custody.waiting import check_run_allowed
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
     Freeze,
@@ -25,19 +31,13 @@ from fairtrial.ledger.events import (
 )
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, is_final
 
-from .anchor_setup import anchor_setup
-from .anchoring import Sealed, seal, setup_for
 from .checking import Checked, check_before_record, check_plan
 from .concluding import Conclusion, look, result
 from .correcting import Receipted, checked_reason, invalidate_outcome, settle_cost
-from .files import list_files
 from .freezing import Design, freeze
 from .registering import amend, git_state, load_protocol, register
 from .running import ProgressSink, RunReport, end_dead_session, run_experiment
-from .sealing import Seals, check_no_crossing
-from .trial import Trial, open_trial
 from .verifying import protocol_path
-from .waiting import check_run_allowed
 
 __all__ = (
     "Receipted",

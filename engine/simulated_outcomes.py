@@ -22,12 +22,11 @@ from fairtrial.analysis.simulation import PairModel, SimulatedPairs, simulate_pa
 from fairtrial.ledger.events import Decision
 from fairtrial.ledger.protocol import Comparison, Protocol, primaries
 from fairtrial.ledger.slots import STATUSES
-
-from .boundaries import share_of
-from .frames import Frame, build_frame
-from .outcomes import Outcomes, ScoreColumn, collect_decisions
-from .plan import Plan
-from .units import Units
+from fairtrial.protocols.plan import Plan
+from fairtrial.protocols.units import Units
+from fairtrial.verdicts.boundaries import share_of
+from fairtrial.verdicts.frames import Frame, build_frame
+from fairtrial.verdicts.outcomes import Outcomes, ScoreColumn, collect_decisions
 
 __all__ = (
     "SIMULATED_TYPES",

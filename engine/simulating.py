@@ -31,20 +31,20 @@ import msgspec
 from fairtrial.analysis.simulation import PairModel
 from fairtrial.ledger.events import Head, Look
 from fairtrial.ledger.protocol import Protocol, encode_resolved
+from fairtrial.protocols.plan import Plan, plan_lines
+from fairtrial.protocols.units import Units
+from fairtrial.verdicts.conclude import conclude
+from fairtrial.verdicts.endings import claim_of
+from fairtrial.verdicts.evaluate import METHOD, AnalysisContext, evaluate_look, look_numbers
+from fairtrial.verdicts.frames import Frame
+from fairtrial.verdicts.look_table import look_table
+from fairtrial.verdicts.outcomes import collect_decisions
+from fairtrial.verdicts.power_values import decision_rules
+from fairtrial.verdicts.readings import Reading
+from fairtrial.verdicts.slot_values import direction
 
 from .assuming import Assumed, model_of
-from .conclude import conclude
-from .endings import claim_of
-from .evaluate import METHOD, AnalysisContext, evaluate_look, look_numbers
-from .frames import Frame
-from .look_table import look_table
-from .outcomes import collect_decisions
-from .plan import Plan, plan_lines
-from .power_values import decision_rules
-from .readings import Reading
 from .simulated_outcomes import decisions_of, draw, gate_of, simulated_frame, simulated_protocol
-from .slot_values import direction
-from .units import Units
 
 __all__ = ("Simulation", "SimulationCase", "is_about", "simulate")
 

@@ -17,6 +17,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from fairtrial.custody.blinding import shown_names
+from fairtrial.custody.sealing import opened_events
+from fairtrial.custody.trial import Trial
+from fairtrial.custody.waiting import waiting_for
 from fairtrial.ledger.ceilings import ceiling_reached, is_out_of_time
 from fairtrial.ledger.deviations import (
     amended_sections,
@@ -34,12 +38,7 @@ from fairtrial.ledger.state import (
     is_ended,
     is_final,
 )
-
-from .blinding import shown_names
-from .outcomes import read_outcomes, spent_by_arm
-from .sealing import opened_events
-from .trial import Trial
-from .waiting import waiting_for
+from fairtrial.verdicts.outcomes import read_outcomes, spent_by_arm
 
 __all__ = ("ArmStatus", "LookCount", "Status", "next_command", "state_word", "status_of")
 

@@ -17,6 +17,9 @@ from pathlib import Path
 
 import msgspec
 
+from fairtrial.custody.file_findings import protocol_folder, readable_events
+from fairtrial.custody.files import FileEntry, digest_now, parse_file_list
+from fairtrial.custody.trial import Reader, open_trial
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import (
     Amend,
@@ -37,11 +40,7 @@ from fairtrial.ledger.events import (
 )
 from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.protocol import Protocol, decode_resolved, primaries
-
-from .file_findings import protocol_folder, readable_events
-from .files import FileEntry, digest_now, parse_file_list
-from .trial import Reader, open_trial
-from .wording import in_points
+from fairtrial.verdicts.wording import in_points
 
 __all__ = (
     "Change",

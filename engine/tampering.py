@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairtrial.custody.trial import Trial
 from fairtrial.ledger.entry import Entry, parse_entry
 from fairtrial.ledger.events import (
     Amend,
@@ -37,7 +38,6 @@ from fairtrial.ledger.opening import blob_store, is_jsonl, open_store, side_fold
 from fairtrial.ledger.transfer import copy_blobs
 
 from .concluding import result, take_look
-from .trial import Trial
 
 __all__ = ("Outcome", "change_score", "first_success", "rewrite")
 

@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import anyio
 
+from fairtrial.drivers.answer import Answer
+from fairtrial.drivers.port import Job
 from fairtrial.ledger.errors import LedgerError, StoreError
 from fairtrial.ledger.log import Appended, Log, Request
-
-from .answer import Answer
-from .drivers import Job
 
 __all__ = ("CrashError", "ScriptedDriver", "Started", "VirtualClock", "crash_at")
 

@@ -17,17 +17,17 @@ from typing import NamedTuple
 
 import anyio
 
+from fairtrial.drivers.answer import Answer
+from fairtrial.drivers.port import Job, driver_seed, job_line, limits_of, open_driver
 from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.given import TABLE_BYTES_MAX
 from fairtrial.ledger.protocol import Endpoint, Protocol, asked_arms, driver_path, score_name
 from fairtrial.ledger.regular import read_regular
 from fairtrial.ledger.sections import RecordedDriver
+from fairtrial.protocols.units import Units, parse_pilot
 
-from .answer import Answer
-from .drivers import Job, driver_seed, job_line, limits_of, open_driver
 from .freezing import read_units
-from .given import TABLE_BYTES_MAX
 from .registering import load_protocol
-from .units import Units, parse_pilot
 
 __all__ = ("Tried", "try_unit")
 

@@ -1,6 +1,6 @@
 """Opens the arms of a blinded experiment on record.
 
-Leaves what is behind a label to `blinding.py`, when it may happen to the fold.
+Leaves what is behind a label to `custody/blinding.py`, when it may happen to the fold.
 
 Rules:
 - Everything is opened at once: names and salts, which the fold compares with the commitments.
@@ -12,15 +12,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from fairtrial.custody.anchoring import seal, setup_for
+from fairtrial.custody.blinding import unblind_event
+from fairtrial.custody.trial import open_trial
 from fairtrial.ledger.errors import TransitionError
 from fairtrial.ledger.events import Unblind
 from fairtrial.ledger.state import is_blinded, next_number
 
-from .anchoring import seal, setup_for
-from .blinding import unblind_event
 from .correcting import checked_reason
 from .running import end_dead_session
-from .trial import open_trial
 
 __all__ = ("Unblinded", "unblind_experiment")
 

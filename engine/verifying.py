@@ -1,6 +1,6 @@
 """Refuses to go on when something registered has changed, by the name of the field that differs.
 
-Leaves the digests to `files.py` and `ledger.protocol`; every refusal is an event.
+Leaves the digests to `custody/files.py` and `ledger.protocol`; every refusal is an event.
 
 Rules:
 - The protocol file at its recorded place must hold the bytes in force; when it is absent the
@@ -16,6 +16,10 @@ from typing import NamedTuple, NoReturn
 
 import msgspec
 
+from fairtrial.custody.blinding import registered_identity
+from fairtrial.custody.files import FileEntry, only_endings_differ, parse_file_list
+from fairtrial.custody.trial import Trial
+from fairtrial.drivers.port import Driver
 from fairtrial.ledger.book_rules import REFUSALS_FULL, REFUSALS_MAX
 from fairtrial.ledger.canonical import blob_of, sha256_hex
 from fairtrial.ledger.errors import (
@@ -26,16 +30,11 @@ from fairtrial.ledger.errors import (
     RefusedError,
 )
 from fairtrial.ledger.events import FrozenArm, Refuse, Register
+from fairtrial.ledger.given import TABLE_BYTES_MAX
 from fairtrial.ledger.protocol import changed_fields, coded_field, driver_path
 from fairtrial.ledger.regular import read_regular
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, next_number
-
-from .blinding import registered_identity
-from .drivers import Driver
-from .files import FileEntry, only_endings_differ, parse_file_list
-from .given import TABLE_BYTES_MAX
-from .protocol_file import parse_protocol
-from .trial import Trial
+from fairtrial.protocols.file import parse_protocol
 
 __all__ = (
     "check_identities",

@@ -23,13 +23,12 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from fairtrial.custody.sealing import Sealed
 from fairtrial.ledger.blobs import Blobs
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.errors import ConflictError, IntegrityError, LedgerError, StoreError
 from fairtrial.ledger.events import AttemptEnd, Decision, Event
 from fairtrial.ledger.log import Appended
-
-from .sealing import Sealed
 
 __all__ = ("BATCH_MAX", "AppendLog", "Draft", "Writer")
 

@@ -1,7 +1,7 @@
 """Checkpoints: a head of the tree as a signed note; Ed25519 keys that sign and verify.
 
 Leaves the form of notes to `note.py`, key files and what may be signed to the engine
-(`keys.py`, `anchoring.py`).
+(`custody/keys.py`, `custody/anchoring.py`).
 
 Rules:
 - A checkpoint's text is origin, size, root, each a line; further lines are kept and not read.

@@ -1,6 +1,6 @@
 """Compares the heads that others vouch for with a ledger: agreed, forked or rolled back. Pure.
 
-Leaves finding such heads, and what vouches for each, to the engine (`vouching.py`).
+Leaves finding such heads, and what vouches for each, to the engine (`custody/vouching.py`).
 
 Rules:
 - A head that contradicts the ledger counts whoever vouches for it; one that agrees counts as an

@@ -1,7 +1,7 @@
 """The registered plan as frozen values, schema version 1, with every default filled in.
 
 Leaves the values of the single sections to `sections.py`, the file's syntax and what is refused to
-`engine/protocol_file.py`.
+`protocols/file.py`.
 
 Rules:
 - The resolved bytes are compact JSON in declared field order, free keys by code point; the same
@@ -12,7 +12,7 @@ Rules:
 - The order of primaries decides when it is `ordered`; then `decision` holds it under `endpoints`.
 - Money is usd as written; sums are integers of nano-USD (`nano_usd`).
 
-How an outcome becomes one number of a unit (what `engine/evaluate.py` reads):
+How an outcome becomes one number of a unit (what `verdicts/evaluate.py` reads):
 
     Endpoint.value      field of the outcome: passed, score, answer, usd, usd_incurred, tokens,
                         duration_seconds, or scores.NAME (`score_name` gives NAME)

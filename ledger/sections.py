@@ -1,7 +1,7 @@
 """The sections of the registered plan as frozen values, schema version 1.
 
 Leaves the whole plan, its bytes and its digests to `protocol.py`, the file's syntax and what is
-refused to `engine/protocol_file.py`.
+refused to `protocols/file.py`.
 
 Rules:
 - The declared order of fields is the order of the resolved bytes; it never changes in version 1.

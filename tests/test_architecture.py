@@ -17,7 +17,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("ledger", "analysis", "engine", "schemas", "verbs")
+PACKAGES = (
+    "ledger",
+    "analysis",
+    "protocols",
+    "drivers",
+    "verdicts",
+    "custody",
+    "engine",
+    "schemas",
+    "verbs",
+)
 MODULES = tuple(
     sorted(
         path.relative_to(ROOT).as_posix()
@@ -33,12 +43,21 @@ LAYERS = {
     "ledger": (),
     "analysis": (),
     "schemas": (),
-    "engine": ("ledger", "analysis", "schemas"),
+    "protocols": ("ledger",),
+    "drivers": ("ledger", "protocols"),
+    "verdicts": ("ledger", "analysis", "protocols"),
+    "custody": ("ledger", "protocols", "schemas"),
+    "engine": ("ledger", "analysis", "protocols", "drivers", "verdicts", "custody", "schemas"),
     "verbs": (
         "engine",
+        "custody",
+        "drivers",
+        "protocols",
+        "verdicts",
         "ledger.errors",
         "ledger.events",
         "ledger.findings",
+        "ledger.given",
         "examples.demo",
         "schemas",
     ),
@@ -49,6 +68,10 @@ LIBRARIES = {
     "ledger": ("msgspec", "blake3", "sqlite_utils"),
     "analysis": ("numpy", "scipy.special"),
     "schemas": (),
+    "protocols": ("msgspec",),
+    "drivers": ("anyio", "msgspec"),
+    "verdicts": ("msgspec",),
+    "custody": ("msgspec",),
     "engine": ("anyio", "msgspec"),
     "verbs": ("click", "msgspec", "rich"),
     "cli": ("click", "msgspec"),
@@ -56,19 +79,19 @@ LIBRARIES = {
 # Third-party packages that one module may import beyond those.
 LIBRARIES_OF_MODULE = {
     "ledger/checkpoint.py": ("cryptography",),
-    "engine/protocol_file.py": ("ruamel.yaml",),
-    "engine/protocol_edit.py": ("ruamel.yaml",),
-    "engine/timestamping.py": ("cryptography", "rfc3161_client"),
+    "protocols/file.py": ("ruamel.yaml",),
+    "protocols/edit.py": ("ruamel.yaml",),
+    "custody/timestamping.py": ("cryptography", "rfc3161_client"),
     # The bridge from events to arrays and back.
-    "engine/arrays.py": ("numpy",),
-    "engine/completing.py": ("numpy",),
-    "engine/assigned_arrays.py": ("numpy",),
-    "engine/winning.py": ("numpy",),
-    "engine/frames.py": ("numpy",),
-    "engine/truth.py": ("numpy",),
-    "engine/rule_flags.py": ("numpy",),
-    "engine/rule_scores.py": ("numpy",),
-    "engine/slot_values.py": ("numpy",),
+    "verdicts/arrays.py": ("numpy",),
+    "verdicts/completing.py": ("numpy",),
+    "verdicts/assigned_arrays.py": ("numpy",),
+    "verdicts/winning.py": ("numpy",),
+    "verdicts/frames.py": ("numpy",),
+    "verdicts/truth.py": ("numpy",),
+    "verdicts/rule_flags.py": ("numpy",),
+    "verdicts/rule_scores.py": ("numpy",),
+    "verdicts/slot_values.py": ("numpy",),
     "engine/simulated_outcomes.py": ("numpy",),
 }
 # Imported inside the function that needs it, since other functions of the package do without it.

@@ -11,7 +11,7 @@ from .options import key_option, verb, writing_options
 from .output import Output, label
 
 if TYPE_CHECKING:
-    from fairtrial.engine.anchor_acts import Checkpointed
+    from fairtrial.custody.anchor_acts import Checkpointed
 
 __all__ = ("command",)
 
@@ -63,7 +63,7 @@ def command(
     signed before gets no signature. A checkpoint vouches for the ledger where it is kept by someone
     else, cosigned by witnesses, or stamped; beside the ledger it is the ledger's own word.
     """
-    from fairtrial.engine.anchor_acts import checkpoint_ledger, request_stamp
+    from fairtrial.custody.anchor_acts import checkpoint_ledger, request_stamp
 
     if token is not None and note is None:
         raise click.UsageError("--token goes with the note that it is over: --note FILE")

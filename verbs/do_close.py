@@ -37,7 +37,7 @@ def command(out: Output, ledger: Path, actor: str, reason: str, successor: str |
 
     The event names the count and root of everything before it. Nothing can be registered after it.
     """
-    from fairtrial.engine.closing import close_ledger
+    from fairtrial.custody.closing import close_ledger
 
     done = close_ledger(ledger, actor=actor, reason=reason, successor=successor)
     text = f"{done.event.basis.size:,} entries before it: {reason}"

@@ -13,9 +13,9 @@ from .output import Output, label, shell_word
 from .text_numbers import quantity
 
 if TYPE_CHECKING:
-    from fairtrial.engine.bundling import Bundled
-    from fairtrial.engine.statement import Stated
-    from fairtrial.engine.tiling import Tiled
+    from fairtrial.custody.bundling import Bundled
+    from fairtrial.custody.statement import Stated
+    from fairtrial.custody.tiling import Tiled
 
 __all__ = ("command",)
 
@@ -81,15 +81,15 @@ def command(
     if experiment is not None and statement is None:
         raise click.UsageError("--experiment goes with --statement FILE")
     if statement is not None:
-        from fairtrial.engine.statement import export_statement
+        from fairtrial.custody.statement import export_statement
 
         _print_statement(out, export_statement(ledger, statement, name=experiment, key=key))
     if tiles is not None:
-        from fairtrial.engine.tiling import export_tiles
+        from fairtrial.custody.tiling import export_tiles
 
         _print_tiles(out, export_tiles(ledger, tiles, checkpoint=checkpoint), ledger, tiles)
     if bundle is not None:
-        from fairtrial.engine.bundling import bundle_ledger
+        from fairtrial.custody.bundling import bundle_ledger
 
         _print_bundle(out, bundle_ledger(ledger, bundle), ledger, bundle)
     if target is not None:

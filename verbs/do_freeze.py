@@ -35,8 +35,8 @@ def command(
     Needed only after `register --no-freeze`, or when the units file came later. A plan that can
     hardly reach a verdict is refused, unless the protocol accepts that with a reason.
     """
-    from fairtrial.engine.given import read_optional
     from fairtrial.engine.session import freeze_experiment
+    from fairtrial.ledger.given import read_optional
 
     report = read_optional(power_report, what="the power report")
     done = freeze_experiment(ledger, experiment, actor=actor, power_report=report, key=key)

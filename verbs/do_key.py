@@ -11,7 +11,7 @@ from .options import verb, writing_options
 from .output import Output, label
 
 if TYPE_CHECKING:
-    from fairtrial.engine.keys import KeyUse
+    from fairtrial.custody.keys import KeyUse
 
 __all__ = ("command",)
 
@@ -66,7 +66,7 @@ def command(
 
 
 def _new(out: Output, name: str | None, use: str, signs_as: str | None) -> None:
-    from fairtrial.engine.key_acts import new_key
+    from fairtrial.custody.key_acts import new_key
 
     if name is None:
         raise click.UsageError("give the new key a name: ledger key new NAME")
@@ -84,7 +84,7 @@ def _next(name: str, use: str) -> str:
 
 
 def _rotate(out: Output, old: str | None, new: str | None, ledger: Path, actor: str) -> None:
-    from fairtrial.engine.key_acts import rotate_ledger_key
+    from fairtrial.custody.key_acts import rotate_ledger_key
 
     if old is None or new is None:
         raise click.UsageError("ledger key rotate --key OLD --to NEW")
@@ -98,7 +98,7 @@ def _rotate(out: Output, old: str | None, new: str | None, ledger: Path, actor: 
 
 
 def _show(out: Output, name: str | None, ledger: Path) -> None:
-    from fairtrial.engine.key_acts import ledger_vkey, show_keys
+    from fairtrial.custody.key_acts import ledger_vkey, show_keys
 
     keys = show_keys(name)
     value: dict[str, object] = {"v": 1, "keys": [key._asdict() for key in keys]}

@@ -54,7 +54,7 @@ def command(
     Whoever gets the file can check it without the ledger: ledger verify-proof. With --consistency
     the proof shows that a ledger only grew since an earlier head.
     """
-    from fairtrial.engine.anchor_acts import prove_entry, prove_from
+    from fairtrial.custody.anchor_acts import prove_entry, prove_from
 
     if (entry is None) == (old is None):
         raise click.UsageError("give an entry to prove, or --consistency OLD")

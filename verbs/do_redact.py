@@ -31,7 +31,7 @@ def command(out: Output, what: str, ledger: Path, actor: str, reason: str) -> No
     erased: without it nobody could check the record. Copies elsewhere, answers in the cache and
     what the disk keeps of a removed file are not in reach of this command.
     """
-    from fairtrial.engine.redacting import redact_blob
+    from fairtrial.custody.redacting import redact_blob
 
     done = redact_blob(ledger, what, actor=actor, reason=reason)
     size = f"{done.event.blob.size:,} bytes"

@@ -49,8 +49,8 @@ def command(
     Opens the ledger when there is none. The same protocol again changes nothing; another one under
     the same id is refused.
     """
-    from fairtrial.engine.given import read_optional
     from fairtrial.engine.session import register_protocol
+    from fairtrial.ledger.given import read_optional
 
     done = register_protocol(
         ledger,

@@ -13,8 +13,8 @@ from .output import Ending, Output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fairtrial.custody.vouching import Pins
     from fairtrial.engine.story import Story
-    from fairtrial.engine.vouching import Pins
     from fairtrial.ledger.findings import ReplayReport
 
 __all__ = ("command",)
@@ -99,8 +99,8 @@ def command(
     whether anything vouches for that is in the text, and --require asks for it. 11 torn, 12
     corrupt, 13 forked, 14 rolled back, 15 numbers differ, 16 files differ, 17 newer than this tool.
     """
-    from fairtrial.engine.replay_inputs import check_place
-    from fairtrial.engine.vouching import read_pins
+    from fairtrial.custody.replay_inputs import check_place
+    from fairtrial.custody.vouching import read_pins
 
     if since is not None:
         _check_since(required, policy, authority)
@@ -193,7 +193,7 @@ def _write_report(
     brought: _Brought,
     lacking: Sequence[str],
 ) -> None:
-    from fairtrial.engine.replay_inputs import describe_inputs, write_report
+    from fairtrial.custody.replay_inputs import describe_inputs, write_report
 
     from .text_report import report_text
 
@@ -211,7 +211,7 @@ def _check_since(required: tuple[str, ...], policy: Path | None, authority: Path
 
 
 def _replay_since(out: Output, brought: _Brought, since: str) -> Ending:
-    from fairtrial.engine.incremental import replay_from
+    from fairtrial.custody.incremental import replay_from
 
     from .text_since import since_record_line, since_text
 
@@ -230,7 +230,7 @@ def _replay_since(out: Output, brought: _Brought, since: str) -> Ending:
 
 
 def _note_beside(out: Output, brought: Sequence[str], ledger: Path) -> None:
-    from fairtrial.engine.vouching import is_named_beside
+    from fairtrial.custody.vouching import is_named_beside
 
     if any(is_named_beside(text, ledger) for text in brought):
         out.note(

@@ -11,7 +11,7 @@ from .options import verb, writing_options
 from .output import Output, label
 
 if TYPE_CHECKING:
-    from fairtrial.engine.approving import Meaning
+    from fairtrial.custody.approving import Meaning
 
 __all__ = ("command",)
 
@@ -44,7 +44,7 @@ def command(
     The signature is bound to the entry, the name, the role, the meaning and the time, and replay
     checks it. Whose the key is, no ledger shows: keep a list of verifier keys elsewhere.
     """
-    from fairtrial.engine.anchor_acts import sign_event
+    from fairtrial.custody.anchor_acts import sign_event
 
     said = cast("Meaning", meaning)
     done = sign_event(ledger, entry, actor=actor, meaning=said, role=role, signer=name, key=key)

@@ -29,7 +29,7 @@ def command(
     A result needs it. Before the last look it is possible and early: the result then is not as
     registered. From here on every view shows names and numbers.
     """
-    from fairtrial.engine.blinding import DISCIPLINE
+    from fairtrial.custody.blinding import DISCIPLINE
     from fairtrial.engine.unblinding import unblind_experiment
 
     done = unblind_experiment(ledger, experiment, actor=actor, reason=reason, key=key)

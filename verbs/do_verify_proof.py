@@ -11,7 +11,7 @@ from .options import output_options, pin_options, verb
 from .output import Ending, Output, label
 
 if TYPE_CHECKING:
-    from fairtrial.engine.proof_check import ProofReport
+    from fairtrial.custody.proof_check import ProofReport
 
 __all__ = ("command",)
 
@@ -66,8 +66,8 @@ def command(
     witnesses, or a receipt. Exit code 10: it agrees with itself and nothing vouches for it. 12: it
     doesn't hold. 13: it is of another ledger than what was given.
     """
-    from fairtrial.engine.anchor_acts import verify_proof
-    from fairtrial.engine.vouching import read_pins
+    from fairtrial.custody.anchor_acts import verify_proof
+    from fairtrial.custody.vouching import read_pins
 
     pins = read_pins(vkeys=vkeys, origin=origin, policy=policy)
     report = verify_proof(proof, pins=pins, against=against, entry=entry)

@@ -12,7 +12,7 @@ from .options import verb, writing_options
 from .output import Output, shell_word
 
 if TYPE_CHECKING:
-    from fairtrial.engine.witnessing import Witness
+    from fairtrial.custody.witnessing import Witness
 
 __all__ = ("command",)
 
@@ -68,7 +68,7 @@ def command(
     one that it cosigned last. Two departments that witness each other make it impossible for either
     to show two histories unseen. The protocol is C2SP tlog-witness.
     """
-    from fairtrial.engine.witness_acts import ask_witnesses, open_witness
+    from fairtrial.custody.witness_acts import ask_witnesses, open_witness
 
     if action == "ask":
         print_checkpoint(out, ask_witnesses(ledger, actor=actor, key=key, policy=policy))
@@ -87,7 +87,7 @@ def command(
 def _cosign(
     out: Output, witness: Witness, note: Path, proof: Path | None, output: Path | None
 ) -> None:
-    from fairtrial.engine.witness_acts import cosign_note, write_note
+    from fairtrial.custody.witness_acts import cosign_note, write_note
 
     data = cosign_note(witness, note, proof)
     if output is not None:
@@ -103,7 +103,7 @@ def _cosign(
 def _serve(out: Output, witness: Witness, host: str, port: int) -> None:
     import time
 
-    from fairtrial.engine.witness_server import WitnessServer
+    from fairtrial.custody.witness_server import WitnessServer
 
     with WitnessServer(witness, host=host, port=port, clock=time.time) as server:
         out.note(f"{witness.key.signs_as} listens at {server.url}/add-checkpoint; Ctrl-C ends it")

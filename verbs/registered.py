@@ -9,8 +9,8 @@ from .output import Output, label
 
 if TYPE_CHECKING:
     from fairtrial.engine.freezing import Design
-    from fairtrial.engine.power_values import PowerReport
     from fairtrial.engine.session import Registered
+    from fairtrial.verdicts.power_values import PowerReport
 
 __all__ = ("print_registered",)
 
@@ -47,7 +47,7 @@ def _power(design: Design) -> PowerReport:
     """Returns what was found of the plan; of blinded arms no comparison is named."""
     from msgspec.structs import replace
 
-    from fairtrial.engine.terms import comparison_codes
+    from fairtrial.protocols.terms import comparison_codes
 
     codes = comparison_codes(design.protocol)
     endpoints = (

@@ -71,7 +71,7 @@ def read_table_file(path: Path) -> bytes:
     Raises:
         RefusedError: It can't be read.
     """
-    from fairtrial.engine.given import TABLE_BYTES_MAX, read_given
+    from fairtrial.ledger.given import TABLE_BYTES_MAX, read_given
 
     todo = "give the path of the table, a CSV or JSONL file of outcomes"
     return read_given(path, what="the table", todo=todo, bytes_max=TABLE_BYTES_MAX)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairtrial.engine.interim import FutilityNote
 from fairtrial.engine.look_view import LookView
 from fairtrial.ledger.events import Look, LookComparison, LookEndpoint
+from fairtrial.verdicts.interim import FutilityNote
 
 from .output import label
 from .text_numbers import count, difference, interval, p_value, quantity

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairtrial.engine.assigning import is_assigned
-from fairtrial.engine.blinding import DISCIPLINE
+from fairtrial.custody.blinding import DISCIPLINE
 from fairtrial.engine.checking import Checked, GitCheck, Money
 from fairtrial.engine.freezing import Design
-from fairtrial.engine.power_values import LookFacts, PowerReport
 from fairtrial.engine.session import Registered
-from fairtrial.engine.terms import planned_repeats
-from fairtrial.engine.wording import cluster_noun, in_points, plural, unit_noun
 from fairtrial.ledger.events import Freeze, RegisterGit
+from fairtrial.protocols.assigning import is_assigned
+from fairtrial.protocols.terms import planned_repeats
+from fairtrial.verdicts.power_values import LookFacts, PowerReport
+from fairtrial.verdicts.wording import cluster_noun, in_points, plural, unit_noun
 
 from .output import label
 from .text_numbers import clip, count, difference, quantity, usd

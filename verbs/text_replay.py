@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.engine.blinding import DISCIPLINE
-from fairtrial.engine.file_findings import MISSING
+from fairtrial.custody.blinding import DISCIPLINE
+from fairtrial.custody.file_findings import MISSING
 from fairtrial.engine.story import Change, Story
 from fairtrial.ledger.events import Result
 from fairtrial.ledger.findings import NOTES, Finding, ReplayReport, Stamped

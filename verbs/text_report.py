@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairtrial.engine.replay_inputs import ReplayInputs
+from fairtrial.custody.replay_inputs import ReplayInputs
+from fairtrial.custody.trial import receipt_line
 from fairtrial.engine.story import Story
-from fairtrial.engine.trial import receipt_line
 from fairtrial.ledger.events import Head
 from fairtrial.ledger.findings import Finding, ReplayReport
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fairtrial.engine.power_values import Capacity
+from fairtrial.verdicts.power_values import Capacity
 
 from .output import label
 from .text_numbers import ABSENT, count, plain, quantity, value

@@ -9,7 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-from fairtrial.engine.blinding import DISCIPLINE
+from fairtrial.custody.blinding import DISCIPLINE
 from fairtrial.engine.status import Status
 
 from .output import label

@@ -7,7 +7,7 @@ Rules:
 
 from __future__ import annotations
 
-from fairtrial.engine.answer import Answer
+from fairtrial.drivers.answer import Answer
 from fairtrial.engine.try_unit import Tried
 
 from .output import label

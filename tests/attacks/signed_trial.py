@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from fairtrial.cli import main
+from fairtrial.custody.keys import Key, KeyUse, create_key, load_key
+from fairtrial.custody.vouching import Pins, read_pins
 from fairtrial.engine.inspecting import export_ledger, replay_ledger
-from fairtrial.engine.keys import Key, KeyUse, create_key, load_key
 from fairtrial.engine.session import register_protocol, result_of, run
-from fairtrial.engine.vouching import Pins, read_pins
 from fairtrial.ledger.checkpoint import Checkpoint, SigningKey, sign_checkpoint
 from fairtrial.ledger.findings import ReplayReport
 from fairtrial.ledger.merkle import leaf_hash, root_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.bundling import bundle_ledger
+from fairtrial.custody.bundling import bundle_ledger
 from fairtrial.engine.inspecting import import_ledger, replay_ledger
 from fairtrial.engine.session import result_of
 from fairtrial.engine.story import read_stories

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairtrial.engine.closing import close_ledger
+from fairtrial.custody.closing import close_ledger
+from fairtrial.custody.redacting import redact_blob
 from fairtrial.engine.inspecting import replay_ledger
-from fairtrial.engine.redacting import redact_blob
 from fairtrial.engine.session import result_of
 from fairtrial.engine.story import read_stories
 from fairtrial.ledger.canonical import encode_event

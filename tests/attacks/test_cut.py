@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.closing import close_ledger
+from fairtrial.custody.closing import close_ledger
+from fairtrial.custody.trial import parse_receipt
 from fairtrial.engine.inspecting import replay_ledger, status
 from fairtrial.engine.session import register_protocol, result_of
-from fairtrial.engine.trial import parse_receipt
 from fairtrial.ledger.errors import TornError
 from fairtrial.ledger.merkle import leaf_hash, root_of
 from fairtrial.ledger.opening import open_store

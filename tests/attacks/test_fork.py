@@ -6,8 +6,8 @@ import base64
 import shutil
 from collections.abc import Callable
 
+from fairtrial.custody.trial import parse_receipt
 from fairtrial.engine.story import read_stories
-from fairtrial.engine.trial import parse_receipt
 from fairtrial.ledger.merkle import leaf_hash, root_of
 from fairtrial.verbs.text_replay import NOT_SHOWN, replay_text
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.anchor_acts import checkpoint_ledger
-from fairtrial.engine.anchor_setup import anchor_setup
-from fairtrial.engine.anchoring import embed_note
-from fairtrial.engine.approving import sign_message
-from fairtrial.engine.proof_check import check_proof
-from fairtrial.engine.proving import OldHead, parse_old
+from fairtrial.custody.anchor_acts import checkpoint_ledger
+from fairtrial.custody.anchor_setup import anchor_setup
+from fairtrial.custody.anchoring import embed_note
+from fairtrial.custody.approving import sign_message
+from fairtrial.custody.proof_check import check_proof
+from fairtrial.custody.proving import OldHead, parse_old
+from fairtrial.custody.trial import open_trial
+from fairtrial.custody.vouching import read_pins
 from fairtrial.engine.session import register_protocol, result_of
 from fairtrial.engine.story import read_stories
-from fairtrial.engine.trial import open_trial
-from fairtrial.engine.vouching import read_pins
 from fairtrial.ledger.checkpoint import (
     SigningKey,
     checkpoint_text,

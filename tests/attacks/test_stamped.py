@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.anchor_acts import checkpoint_ledger
+from fairtrial.custody.anchor_acts import checkpoint_ledger
+from fairtrial.custody.timestamping import stamp_request
+from fairtrial.custody.vouching import Pins, read_pins
 from fairtrial.engine.inspecting import export_ledger
 from fairtrial.engine.session import register_protocol, result_of, run
 from fairtrial.engine.story import read_stories
-from fairtrial.engine.timestamping import stamp_request
-from fairtrial.engine.vouching import Pins, read_pins
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.verbs.text_replay import replay_text
-from tests.engine.timestamp_authority import Authority, require_timestamps
+from tests.custody.timestamp_authority import Authority, require_timestamps
 
 from .conftest import Verify, place_of, rechained, write_trial
 from .signed_trial import ACTOR, SignedTrial, home_of, signed_copy

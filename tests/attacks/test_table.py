@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from fairtrial.engine import bundling
+from fairtrial.custody import bundling
 
 from .conftest import ROOT, VERIFIER
 

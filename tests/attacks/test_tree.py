@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 
-from fairtrial.engine.trial import parse_receipt
+from fairtrial.custody.trial import parse_receipt
 from fairtrial.ledger.merkle import leaf_hash, node_hash, root_of
 
 from .conftest import Case

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fairtrial.engine.closing import close_ledger
+from fairtrial.custody.closing import close_ledger
 from fairtrial.engine.inspecting import export_ledger, status
 from fairtrial.engine.session import register_protocol, result_of, run
 from fairtrial.ledger.errors import NewerError

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.vouching import Pins, read_pins
-from fairtrial.engine.witnessing import Answer, Witness, with_lines
+from fairtrial.custody.vouching import Pins, read_pins
+from fairtrial.custody.witnessing import Answer, Witness, with_lines
 from fairtrial.ledger.merkle import leaf_hash
 from fairtrial.ledger.note import format_vkey, parse_lines
 from fairtrial.ledger.proofs import (

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairtrial.custody.trial import open_trial
 from fairtrial.engine.recomputing import recompute
-from fairtrial.engine.trial import open_trial
 from fairtrial.ledger.events import Result
 from fairtrial.ledger.findings import NumbersCase
 

@@ -18,9 +18,9 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from fairtrial.engine.bundling import README, bundle_ledger
+from fairtrial.custody.bundling import README, bundle_ledger
+from fairtrial.custody.redacting import redact_blob
 from fairtrial.engine.inspecting import export_ledger
-from fairtrial.engine.redacting import redact_blob
 from fairtrial.engine.session import register_protocol, result_of, run
 from fairtrial.ledger.canonical import event_id
 from fairtrial.ledger.errors import StoreError

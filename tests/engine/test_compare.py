@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairtrial.drivers.recorded import parse_recorded
 from fairtrial.engine.compare import CompareReport, compare_table, protocol_from_table
-from fairtrial.engine.conclude import conclude
-from fairtrial.engine.driver_recorded import parse_recorded
-from fairtrial.engine.look_table import power_findings
-from fairtrial.engine.plan import build_plan
-from fairtrial.engine.protocol_file import check_supported, parse_protocol
-from fairtrial.engine.units import parse_units
 from fairtrial.ledger.errors import ProtocolError
 from fairtrial.ledger.protocol import RecordedDriver
+from fairtrial.protocols.file import check_supported, parse_protocol
+from fairtrial.protocols.plan import build_plan
+from fairtrial.protocols.units import parse_units
+from fairtrial.verdicts.conclude import conclude
+from fairtrial.verdicts.look_table import power_findings
 
 Rows = Sequence[Sequence[object]]
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fairtrial.engine.answer import Answer
-from fairtrial.engine.drivers import Driver, Job
+from fairtrial.custody.trial import Trial, open_trial
+from fairtrial.drivers.answer import Answer
+from fairtrial.drivers.port import Driver, Job
 from fairtrial.engine.executor import Executor, Stopped
 from fairtrial.engine.freezing import freeze
 from fairtrial.engine.progress import Progress
 from fairtrial.engine.registering import load_protocol, register
 from fairtrial.engine.testing import CrashError, ScriptedDriver, VirtualClock, crash_at
-from fairtrial.engine.trial import Trial, open_trial
 from fairtrial.ledger.events import (
     Attempt,
     AttemptEnd,

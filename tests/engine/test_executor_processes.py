@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.custody.trial import open_trial
 from fairtrial.engine.freezing import freeze
 from fairtrial.engine.registering import load_protocol, register
-from fairtrial.engine.trial import open_trial
 from fairtrial.ledger.events import AttemptEnd, Decision, Event, Stop
 
 pytestmark = [
@@ -54,7 +54,7 @@ RUNNER = """
 import sys
 from pathlib import Path
 from fairtrial.engine.running import run_experiment
-from fairtrial.engine.trial import open_trial
+from fairtrial.custody.trial import open_trial
 class Sink:
     def note(self, text): print(text, flush=True)
     def progress(self, progress): pass

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairtrial.engine.plan import Plan, build_plan
 from fairtrial.engine.schedule import Schedule, Step
 from fairtrial.ledger.events import ArmCeiling, Blob, FrozenArm, LookPlan, Rules
 from fairtrial.ledger.slots import STATUSES, new_slots
 from fairtrial.ledger.state import ArmTally, Experiment
+from fairtrial.protocols.plan import Plan, build_plan
 
 BLOB = Blob(size=0, blake3="0" * 64, sha256="0" * 64)
 OK = STATUSES.index("ok") + 1

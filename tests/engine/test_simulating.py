@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from fairtrial.engine.assuming import Assumed, assumed_by, model_of, pilot_assumption
-from fairtrial.engine.look_table import power_findings
 from fairtrial.engine.power_file import parse_power_report
 from fairtrial.engine.simulating import Simulation, is_about, simulate
 from fairtrial.ledger.errors import RefusedError
+from fairtrial.verdicts.look_table import power_findings
 
 ASSUMED = Assumed(discordance=0.2, sd=None, icc=0.05, missing=0.0, source="protocol")
 POWER = "{effect: 0.1, target: 0.8, assume: {discordance: 0.2, icc: 0.05}}"

@@ -10,7 +10,7 @@ import pytest
 from fairtrial.engine.inspecting import show_event
 from fairtrial.verbs.text_log import entry_page, read_entry
 
-from ..engine.blinded_trial import (  # noqa: TID252 - tests are no package, and the plan is shared
+from ..custody.blinded_trial import (  # noqa: TID252 - tests are no package, and the plan is shared
     NEW,
     OLD,
     SECRETS,

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.engine.plan import build_plan, plan_lines
-from fairtrial.engine.trial import Trial, open_trial
+from fairtrial.custody.trial import Trial, open_trial
 from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.events import (
     Decision,
@@ -27,6 +26,7 @@ from fairtrial.ledger.events import (
     Stop,
 )
 from fairtrial.ledger.opening import side_folder
+from fairtrial.protocols.plan import build_plan, plan_lines
 
 DECISIONS = 200_000
 ANY = blob_of(b"not read by status")

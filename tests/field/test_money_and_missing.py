@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fairtrial.custody.trial import open_trial
 from fairtrial.engine.concluding import conclude_event
-from fairtrial.engine.trial import open_trial
 from fairtrial.ledger.canonical import decode_event, encode_event
 from fairtrial.ledger.events import Result
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 import fairtrial.ledger.protocol as module
 import fairtrial.ledger.sections as sections_module
-from fairtrial.engine.protocol_file import parse_protocol
 from fairtrial.ledger.errors import IntegrityError
 from fairtrial.ledger.protocol import (
     ChangedField,
@@ -32,6 +31,7 @@ from fairtrial.ledger.protocol import (
     score_name,
     section_digests,
 )
+from fairtrial.protocols.file import parse_protocol
 
 ROUTER = Path(__file__).parent.parent / "engine" / "data" / "router.yaml"
 

@@ -1,0 +1,233 @@
+"""The facade's acts of anchoring: checkpoint, time stamp, prove, verify a proof, sign an entry.
+
+Leaves each act to its own module; opens the ledger, does the act, closes it and returns a value.
+
+Rules:
+- What writes to the ledger returns the receipt of the head it left behind; nothing is printed.
+- A file that was asked for is written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fairtrial.ledger.durable import write_file
+from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.events import Anchor, Event, Reference, Sign
+from fairtrial.ledger.given import read_given
+from fairtrial.ledger.log import utc_now
+from fairtrial.ledger.opening import open_store
+
+from .anchor_setup import anchor_setup
+from .anchoring import Level, Sealed, anchor_now, embed_note, notes_folder, write_checkpoint
+from .approving import Meaning, sign_entry
+from .keys import load_key
+from .proof_check import ProofReport, check_proof
+from .proving import find_entry, parse_old, prove, prove_growth
+from .timestamping import stamp_request
+from .trial import Reader, Trial, open_trial
+from .vouching import Pins
+
+__all__ = (
+    "Checkpointed",
+    "Proved",
+    "Signed",
+    "checkpoint_ledger",
+    "prove_entry",
+    "prove_from",
+    "request_stamp",
+    "sign_event",
+    "verify_proof",
+)
+
+# What a protocol can require beyond a checkpoint, the strongest first.
+_STRONGER: tuple[Level, ...] = ("timestamp", "witness")
+
+
+class Checkpointed(NamedTuple):
+    """A signed head beside the ledger, the event that embeds it, if any, and the receipt."""
+
+    path: Path
+    size: int
+    event: Anchor | None
+    problem: str
+    receipt: str
+
+
+class Proved(NamedTuple):
+    """A proof in a file, what it is about, and the size of the head that it leads to."""
+
+    path: Path
+    about: str
+    size: int
+
+
+class Signed(NamedTuple):
+    """A person's signature on record, the event that it is over, and the receipt."""
+
+    event: Sign
+    subject: Event
+    receipt: str
+
+
+def checkpoint_ledger(
+    ledger: Path,
+    *,
+    actor: str,
+    key: str | None = None,
+    embed: bool = False,
+    note: Path | None = None,
+    token: Path | None = None,
+) -> Checkpointed:
+    """Signs the present head, or embeds a note that was signed before.
+
+    Args:
+        ledger: The ledger's file.
+        actor: Who acts, as claimed.
+        key: The name of the key; None: the one in FAIRTRIAL_KEY.
+        embed: Whether the present head is embedded too, at the level that the protocols want.
+        note: A note to embed, such as one that witnesses have cosigned.
+        token: A time stamp over that note.
+
+    Raises:
+        RefusedError: No key is named, or the note isn't a head of this ledger.
+        IntegrityError: The ledger isn't a continuation of what was signed before.
+    """
+    setup = anchor_setup(key, os.environ)
+    with open_trial(ledger, actor=actor) as trial:
+        if note is not None:
+            stamp = None if token is None else read_given(token)
+            event = embed_note(trial, read_given(note), setup=setup, token=stamp)
+            sealed = Sealed(note, event.basis.size, event, "")
+        elif embed:
+            sealed = anchor_now(trial, setup, _wanted(trial))
+        else:
+            sealed = write_checkpoint(trial, setup)
+        return Checkpointed(*sealed, trial.keep_receipt("checkpoint"))
+
+
+def _wanted(trial: Trial) -> Level:
+    """Returns the highest level that an experiment of the ledger requires, at least checkpoint."""
+    known = trial.log.state.experiments.values()
+    wanted = [trial.protocol(one).require.anchor for one in known]
+    for level in _STRONGER:
+        if level in wanted:
+            return level
+    return "checkpoint"
+
+
+def request_stamp(ledger: Path, note: Path | None, target: Path) -> Path:
+    """Writes a request for a time stamp over a signed head; returns the note that it is over.
+
+    Args:
+        ledger: The ledger's file.
+        note: The note; None: the newest one beside the ledger.
+        target: Where the request goes.
+
+    Raises:
+        RefusedError: There is no note, or the extra `timestamp` is missing.
+    """
+    if note is None:
+        with open_trial(ledger, read_only=True, rehash=False) as trial:
+            notes = sorted(notes_folder(trial.side).glob("*.note"), key=lambda one: int(one.stem))
+        if not notes:
+            raise RefusedError("nothing is signed yet", todo="ledger checkpoint --key NAME")
+        note = notes[-1]
+    write_file(target.absolute(), stamp_request(read_given(note)), mode=0o644)
+    return note
+
+
+def prove_entry(
+    ledger: Path, name: str, *, checkpoint: Path | None = None, target: Path | None = None
+) -> Proved:
+    """Writes a proof that an entry is in the ledger, with the entry in it.
+
+    Args:
+        ledger: The ledger's file.
+        name: The entry's seq, or the id of its event.
+        checkpoint: The signed head to prove it for; None: the newest beside the ledger.
+        target: The file; None: `entry-SEQ.tlog-proof` in this folder.
+
+    Raises:
+        RefusedError: There is no such entry, or no signed head covers it.
+    """
+    store = open_store(ledger.absolute(), read_only=True)
+    try:
+        reader = Reader(ledger.absolute(), store)
+        entry = find_entry(reader, name)
+        data = prove(reader, entry, checkpoint)
+    finally:
+        store.close()
+    path = target or Path(f"entry-{entry.seq}.tlog-proof")
+    write_file(path.absolute(), data, mode=0o644)
+    return Proved(path, f"entry {entry.seq}", check_proof(data, pins=Pins()).size)
+
+
+def prove_from(
+    ledger: Path, old: str, *, checkpoint: Path | None = None, target: Path | None = None
+) -> Proved:
+    """Writes a proof that the ledger grew from an earlier head.
+
+    Args:
+        ledger: The ledger's file.
+        old: A receipt, a file with a receipt or checkpoint, or a size.
+        checkpoint: The newer head; None: the newest beside the ledger.
+        target: The file; None: `growth-OLD-SIZE.proof` in this folder.
+
+    Raises:
+        RefusedError: It didn't, or no signed head is as new.
+    """
+    head = parse_old(old)
+    store = open_store(ledger.absolute(), read_only=True)
+    try:
+        size, data = prove_growth(Reader(ledger.absolute(), store), head, checkpoint)
+    finally:
+        store.close()
+    path = target or Path(f"growth-{head.size}-{size}.proof")
+    write_file(path.absolute(), data, mode=0o644)
+    return Proved(path, f"growth from {head.size} entries", size)
+
+
+def verify_proof(
+    proof: Path, *, pins: Pins, against: Sequence[str] = (), entry: Path | None = None
+) -> ProofReport:
+    """Checks a proof without the ledger.
+
+    Raises:
+        RefusedError: The file isn't a proof, or something is missing to check it.
+    """
+    line = None if entry is None else read_given(entry).removesuffix(b"\n")
+    return check_proof(
+        read_given(proof), pins=pins, against=[parse_old(one) for one in against], entry=line
+    )
+
+
+def sign_event(
+    ledger: Path, name: str, *, actor: str, meaning: Meaning, role: str, signer: str, key: str
+) -> Signed:
+    """Puts a person's signature over an entry on record.
+
+    Args:
+        ledger: The ledger's file.
+        name: The entry's seq, or the id of its event.
+        actor: Who acts, as claimed.
+        meaning: What the signature says.
+        role: In which role the person signs.
+        signer: The person's name.
+        key: The name of the person's key.
+
+    Raises:
+        RefusedError: There is no such entry or key, or the key has another use.
+    """
+    own = load_key(key, "person", environment=os.environ)
+    with open_trial(ledger, actor=actor) as trial:
+        entry = find_entry(trial, name)
+        subject = Reference(seq=entry.seq, leaf=entry.leaf().hex())
+        event = sign_entry(
+            trial, subject, meaning=meaning, signer=signer, role=role, key=own, clock=utc_now
+        )
+        ((_, signed),) = trial.log.read(entry.seq, entry.seq + 1)
+        return Signed(event, signed, trial.keep_receipt("sign"))

@@ -1,0 +1,1 @@
+"""The reading: outcomes become arrays, arrays become looks, results and their reasons. Pure."""
