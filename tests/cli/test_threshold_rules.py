@@ -138,7 +138,7 @@ def test_the_example_says_what_its_readme_says(shell: Shell) -> None:
 def test_the_protocol_of_the_specification_runs_as_written(shell: Shell) -> None:
     """block-rule-004, with files of its names."""
     made_example(shell)
-    source = Path(__file__).resolve().parents[1] / "engine" / "data" / "block_rule.yaml"
+    source = Path(__file__).resolve().parents[1] / "protocols" / "data" / "block_rule.yaml"
     shutil.copy(source, shell.folder / "block_rule.yaml")
     shell.ok("register", "block_rule.yaml")
     shell.ok("run")

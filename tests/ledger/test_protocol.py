@@ -33,7 +33,7 @@ from fairtrial.ledger.protocol import (
 )
 from fairtrial.protocols.file import parse_protocol
 
-ROUTER = Path(__file__).parent.parent / "engine" / "data" / "router.yaml"
+ROUTER = Path(__file__).parent.parent / "protocols" / "data" / "router.yaml"
 
 
 @pytest.fixture(scope="module")
