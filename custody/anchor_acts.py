@@ -19,12 +19,15 @@ from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Anchor, Event, Reference, Sign
 from fairtrial.ledger.given import read_given
 from fairtrial.ledger.log import utc_now
+from fairtrial.ledger.note import format_vkey, parse_note
 from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.proofs import parse_consistency, parse_inclusion
 
 from .anchor_setup import anchor_setup
 from .anchoring import Level, Sealed, anchor_now, embed_note, notes_folder, write_checkpoint
 from .approving import Meaning, sign_entry
 from .keys import load_key
+from .own_keys import own_keys, signer_of
 from .proof_check import ProofReport, check_proof
 from .proving import find_entry, parse_old, prove, prove_growth
 from .timestamping import stamp_request
@@ -58,11 +61,12 @@ class Checkpointed(NamedTuple):
 
 
 class Proved(NamedTuple):
-    """A proof in a file, what it is about, and the size of the head that it leads to."""
+    """A proof in a file, what it is about, and the head that it leads to: size and who signed."""
 
     path: Path
     about: str
     size: int
+    vkey: str
 
 
 class Signed(NamedTuple):
@@ -159,11 +163,12 @@ def prove_entry(
         reader = Reader(ledger.absolute(), store)
         entry = find_entry(reader, name)
         data = prove(reader, entry, checkpoint)
+        vkey = _signer(reader, parse_inclusion(data).note)
     finally:
         store.close()
     path = target or Path(f"entry-{entry.seq}.tlog-proof")
     write_file(path.absolute(), data, mode=0o644)
-    return Proved(path, f"entry {entry.seq}", check_proof(data, pins=Pins()).size)
+    return Proved(path, f"entry {entry.seq}", check_proof(data, pins=Pins()).size, vkey)
 
 
 def prove_from(
@@ -183,12 +188,18 @@ def prove_from(
     head = parse_old(old)
     store = open_store(ledger.absolute(), read_only=True)
     try:
-        size, data = prove_growth(Reader(ledger.absolute(), store), head, checkpoint)
+        reader = Reader(ledger.absolute(), store)
+        size, data = prove_growth(reader, head, checkpoint)
+        vkey = _signer(reader, parse_consistency(data).note)
     finally:
         store.close()
     path = target or Path(f"growth-{head.size}-{size}.proof")
     write_file(path.absolute(), data, mode=0o644)
-    return Proved(path, f"growth from {head.size} entries", size)
+    return Proved(path, f"growth from {head.size} entries", size, vkey)
+
+
+def _signer(reader: Reader, note: bytes) -> str:
+    return format_vkey(signer_of(parse_note(note), own_keys(reader)))
 
 
 def verify_proof(

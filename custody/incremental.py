@@ -27,6 +27,7 @@ from fairtrial.ledger.note import parse_note
 from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.replay_since import replay_since
 
+from .own_keys import handed_on, own_keys
 from .proving import parse_old
 from .trial import Reader
 from .vouching import NoteFile, Pins, is_named_beside, read_note
@@ -101,22 +102,25 @@ def _head(text: str, reader: Reader, opened: tuple[str, Open | None], pins: Pins
     note = read_note(Path(text), reader.side)
     ledger, event = opened
     is_own = event is not None and event.origin == note.head.origin
-    source = note.source + _signed_by(note, pins)
+    source = note.source + _signed_by(note, pins, reader)
     name = ledger if is_own else note.head.origin
     level = "checkpoint" if note.brought or pins.is_pinned() else SELF_SIGNED
     return Claim(name, note.head.size, note.head.root, source, level)
 
 
-def _signed_by(note: NoteFile, pins: Pins) -> str:
+def _signed_by(note: NoteFile, pins: Pins, reader: Reader) -> str:
     """Checks a note's signature where a key is pinned; says where it wasn't checked.
 
     Raises:
-        RefusedError: No pinned key signed it.
+        RefusedError: Neither a pinned key signed it, nor one that it handed the ledger on to.
     """
     if not pins.is_pinned():
         return " (its signature NOT checked: no --vkey)"
-    verify_note(parse_note(note.data), pins.trusted(note.head.origin))
-    return ", signed by the pinned key"
+    pinned = pins.trusted(note.head.origin)
+    signed = verify_note(parse_note(note.data), handed_on(own_keys(reader), pinned))
+    if {one.key for one in signed} & pinned:
+        return ", signed by the pinned key"
+    return ", signed by a key that the pinned one was rotated to"
 
 
 def _other_ledger(opened: tuple[str, Open | None], pins: Pins) -> Iterator[Finding]:

@@ -135,7 +135,11 @@ def _signers(note: bytes, keys: Iterable[VerifierKey]) -> set[VerifierKey]:
     parsed, known = parse_note(note), list(keys)
     lines = {(line.name, line.key_id) for line in parsed.lines}
     if not any((key.name, key.key_id()) in lines for key in known):
-        raise TransitionError("no key that was given has signed its checkpoint")
+        signed = ", ".join(f"{line.name}+{line.key_id.hex()}" for line in parsed.lines)
+        raise TransitionError(
+            f"no key that was given has signed its checkpoint; {signed} has: a ledger whose key was"
+            " rotated has a new verifier key, to be had from whoever keeps it"
+        )
     return {one.key for one in verify_note(parsed, known)}
 
 

@@ -4,8 +4,8 @@ Leaves hashing and files to `ledger.proofs`, and checking a proof without the le
 `proof_check.py`.
 
 Rules:
-- A proof ends in a head that the ledger's key signed, of the size that it is about; the bytes are
-  read again, and a head that they don't have is refused.
+- A proof ends in a head that the ledger's key signed, the one in force at that size, whether or not
+  it was replaced since; the bytes are read again, and a head that they don't have is refused.
 - A proof of an entry carries the entry, so it needs no ledger to be checked.
 """
 
@@ -14,13 +14,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from fairtrial.ledger.checkpoint import parse_checkpoint, verify_note
+from fairtrial.ledger.checkpoint import parse_checkpoint
 from fairtrial.ledger.entry import Entry, parse_entry
 from fairtrial.ledger.errors import LedgerError, RefusedError
-from fairtrial.ledger.events import Key, Open
 from fairtrial.ledger.given import given_path, read_given
-from fairtrial.ledger.log import find_event
-from fairtrial.ledger.note import VerifierKey, parse_note, parse_vkey
+from fairtrial.ledger.note import parse_note
 from fairtrial.ledger.proofs import (
     ConsistencyProof,
     InclusionProof,
@@ -34,6 +32,7 @@ from fairtrial.ledger.proofs import (
 from fairtrial.ledger.regular import is_regular
 
 from .heads import roots_at
+from .own_keys import own_keys, signer_of
 from .trial import Reader, parse_receipt
 from .vouching import NoteFile, notes_beside, read_note
 
@@ -42,7 +41,6 @@ __all__ = (
     "OldHead",
     "find_entry",
     "note_over",
-    "own_keys",
     "parse_old",
     "prove",
     "prove_growth",
@@ -168,12 +166,12 @@ def note_over(reader: Reader, least: int, checkpoint: Path | None) -> NoteFile:
     named = [read_note(checkpoint, reader.side)] if checkpoint is not None else []
     for note in named or sorted(notes_beside(reader.side), key=lambda note: -note.head.size):
         try:
-            verify_note(parse_note(note.data), keys)
+            signer = signer_of(parse_note(note.data), keys)
         except LedgerError:
             if named:
                 raise
             continue
-        if note.head.size < least or note.head.origin not in {key.name for key in keys}:
+        if note.head.size < least or note.head.origin != signer.name:
             continue
         if roots_at(reader.store, {note.head.size}).get(note.head.size) == note.head.root:
             return note
@@ -184,12 +182,3 @@ def note_over(reader: Reader, least: int, checkpoint: Path | None) -> NoteFile:
         found="none",
         todo="ledger checkpoint --key NAME",
     )
-
-
-def own_keys(reader: Reader) -> list[VerifierKey]:
-    """Returns all keys that the ledger had."""
-    opened = find_event(reader.store, "", "open")
-    vkeys = [opened.vkey] if isinstance(opened, Open) and opened.vkey is not None else []
-    while isinstance(event := find_event(reader.store, "", "key", number=len(vkeys) + 1), Key):
-        vkeys.append(event.vkey)
-    return [parse_vkey(vkey) for vkey in vkeys]

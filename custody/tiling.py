@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from fairtrial.ledger.checkpoint import Checkpoint, parse_checkpoint, verify_note
+from fairtrial.ledger.checkpoint import Checkpoint, parse_checkpoint
 from fairtrial.ledger.durable import create_folder, write_file
 from fairtrial.ledger.errors import ConflictError, LedgerError, RefusedError
 from fairtrial.ledger.note import parse_note
@@ -29,7 +29,8 @@ from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.tiles import Tile, tiles_of
 
 from .heads import roots_at
-from .proving import note_over, own_keys
+from .own_keys import own_keys, signer_of
+from .proving import note_over
 from .trial import Reader
 from .vouching import NoteFile
 from .witnessing import with_lines
@@ -90,8 +91,8 @@ def _check_head(reader: Reader, path: Path, head: Checkpoint) -> None:
         return
     try:
         note = parse_note(path.read_bytes())
-        verify_note(note, own_keys(reader))
         old = parse_checkpoint(note.text)
+        signer_of(note, own_keys(reader))
     except RefusedError as error:
         raise _conflict(path, "a head of this ledger, signed by its key", error.what) from error
     if old.size > head.size:

@@ -64,8 +64,15 @@ def command(
         assert old is not None
         done = prove_from(ledger, old, checkpoint=checkpoint, target=target)
     out.essential(label("proof", f"{done.path}   {done.about}, in a ledger of {done.size:,}"))
-    how = "--vkey VKEY" if entry is not None else "--vkey VKEY --against OLD"
+    out.text(label("signed by", f"{done.vkey}   (give it by another way than the proof)"))
+    how = f"--vkey {done.vkey}" + ("" if old is None else " --against OLD")
     out.end(
-        {"v": 1, "proof": str(done.path), "about": done.about, "size": done.size},
+        {
+            "v": 1,
+            "proof": str(done.path),
+            "about": done.about,
+            "size": done.size,
+            "vkey": done.vkey,
+        },
         next_command=f"ledger verify-proof {shell_word(done.path)} {how}",
     )
