@@ -51,6 +51,7 @@ __all__ = (
     "Nominal",
     "Test",
     "discordance_counts",
+    "first_clusters",
     "guards_of",
     "is_anytime",
     "look_tests",
@@ -199,7 +200,11 @@ def look_tests(
         if isinstance(seen, ArmCounts) and df is None and not reasons:
             reasons = ("few_clusters",)
         more = index + 1 == len(ends) or ends[index + 1] > end
-        eligible = not reasons and boundary.p >= NOMINAL_P_MIN and more
+        begun = cuts[index].clusters >= first_clusters(protocol)
+        # Limits of an asymptotic sequence are those of the population's own clusters.
+        if protocol.looks.method == "asymptotic":
+            begun = end >= first_clusters(protocol)
+        eligible = not reasons and boundary.p >= NOMINAL_P_MIN and more and begun
         if eligible:
             history.append(fraction)
         found.append(
@@ -273,6 +278,11 @@ def uses_t(protocol: Protocol, endpoint: Endpoint) -> bool:
 def is_anytime(protocol: Protocol) -> bool:
     """Returns whether the limits hold at every look, so that there is one after each cluster."""
     return protocol.looks.kind == "anytime"
+
+
+def first_clusters(protocol: Protocol) -> int:
+    """Returns how many clusters the first look at any time waits for; 0 where looks are planned."""
+    return (protocol.looks.min_clusters or 1) if is_anytime(protocol) else 0
 
 
 def needs_discordance(protocol: Protocol, endpoint: Endpoint) -> bool:

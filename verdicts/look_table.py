@@ -27,7 +27,8 @@ from fairtrial.protocols.plan import LookCut, Plan, cluster_cuts, look_cuts
 from fairtrial.protocols.units import Units
 
 from .arrays import clusters_of_population
-from .boundaries import is_anytime, look_tests, tests_of
+from .boundaries import first_clusters, is_anytime, look_tests, tests_of
+from .look_needs import look_need
 from .power_values import (
     EndpointPower,
     Finding,
@@ -80,7 +81,7 @@ def look_table(protocol: Protocol, plan: Plan, units: Units) -> tuple[LookPlan, 
 def _cuts(protocol: Protocol, plan: Plan) -> list[LookCut]:
     """Returns where looks end: as planned, or after each cluster where anyone may look."""
     if is_anytime(protocol):
-        return cluster_cuts(plan, protocol.looks.min_clusters or 1)
+        return cluster_cuts(plan, first_clusters(protocol))
     return look_cuts(plan, protocol.looks.at, file=protocol.id)
 
 
@@ -208,11 +209,15 @@ def _sentence(protocol: Protocol, plan: Plan, units: Units, name: str, found: En
 
 
 def _guard_sentence(protocol: Protocol, plan: Plan, units: Units, found: EndpointPower) -> str:
-    if not found.guards:
-        return "the last look has no share of alpha that a test could reach"
     comparison = next(c for c in protocol.analysis.comparisons if c.name == found.comparison)
     endpoint = next(e for e in protocol.endpoints if e.name == found.endpoint)
     kept = clusters_of_population(plan, units, endpoint, comparison)
+    if not found.guards and is_anytime(protocol):
+        nouns = plural(cluster_noun(protocol))
+        first = first_clusters(protocol)
+        return f"the first look is after {first} {nouns}, there are {len(set(kept))}"
+    if not found.guards:
+        return "the last look has no share of alpha that a test could reach"
     code: Guard = found.guards[0]
     if code == "few_discordant_clusters":
         least = protocol.decision.guards.min_discordant_clusters
@@ -234,10 +239,12 @@ def _warnings(
     for number, look in enumerate(looks, start=1):
         for test, boundary in zip(tests, look.tests, strict=True):
             if not boundary.eligible and (number < len(looks) or test.role == "saving"):
+                need = look_need(protocol, test, look, boundary)
                 yield (
                     f"look {number} can't decide on {boundary.endpoint}: it has {look.units} "
                     f"{plural(unit_noun(protocol))} in {look.clusters} "
-                    f"{plural(cluster_noun(protocol))}, {boundary.fraction:.2f} of the information"
+                    f"{plural(cluster_noun(protocol))}, {boundary.fraction:.2f} of the "
+                    f"information; it would need {need}"
                 )
 
 

@@ -14,6 +14,7 @@ from fairtrial.engine.assuming import Assumed
 from fairtrial.engine.simulating import simulate
 from fairtrial.ledger.errors import ProtocolError
 from fairtrial.verdicts.conclude import conclude
+from fairtrial.verdicts.look_table import power_findings
 
 SECTIONS = {
     "looks": "{kind: anytime, method: betting, min_clusters: 10}",
@@ -188,6 +189,30 @@ def test_asymptotic_looks_begin_at_a_hundred(bridge: Any) -> None:
     widths = [each.upper - each.lower for each in found]
     assert widths == sorted(widths, reverse=True)
     assert widths[0] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("looks", "first"),
+    [
+        ("{kind: anytime, method: asymptotic}", 100),
+        ("{kind: anytime, method: betting, min_clusters: 31}", 31),
+        ("{kind: anytime, method: empirical_bernstein, min_clusters: 40}", 40),
+        ("{kind: anytime, method: beta, min_clusters: 50}", 50),
+    ],
+)
+def test_looks_that_would_begin_after_the_last_cluster_are_refused(
+    bridge: Any, looks: str, first: int
+) -> None:
+    """A plan whose first look waits for more clusters than there are can reach no verdict."""
+    few = single(bridge, {"A": 0.1, "B": 0.9}, 30, looks=looks)
+    found = power_findings(few.protocol, few.plan, few.units)
+    expected = f"the first look is after {first} units, there are 30"
+    assert expected in found.refused["no_verdict_possible"]
+    assert [False] == [look.eligible for look in found.looks]
+    assert "inconclusive" == conclude(few.run().context).verdict
+    enough = single(bridge, {"A": 0.1, "B": 0.9}, first, looks=looks)
+    found = power_findings(enough.protocol, enough.plan, enough.units)
+    assert "no_verdict_possible" not in found.findings
 
 
 def test_harm_is_watched_at_any_time(bridge: Any) -> None:

@@ -240,3 +240,21 @@ def test_table_is_the_same_again(bridge: Any) -> None:
     """Nothing but protocol, plan and units enters the table."""
     trial = bridge.demo("pro")
     assert trial.context.looks == look_table(trial.protocol, trial.plan, trial.units)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "size", "need"),
+    [
+        (10, 10, "at least 6 clusters"),
+        (14, 10, "at least 8 clusters in which the arms differ"),
+        (24, 10, "its boundary, p"),
+    ],
+)
+def test_look_that_cannot_decide_says_what_it_would_need(
+    bridge: Any, clusters: int, size: int, need: str
+) -> None:
+    """The warning names the guard that the look fails, in words of the plan."""
+    looks = "{at: [0.35, 1.0], icc: 0.05}" if clusters == 24 else LOOKS
+    found = report(empty(bridge, clusters, size, looks=looks))
+    (warning,) = [text for text in found.warnings if text.startswith("look 1 can't decide")]
+    assert need in warning
