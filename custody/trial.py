@@ -44,7 +44,7 @@ from fairtrial.ledger.log import (
 from fairtrial.ledger.opening import blob_store, open_store, side_folder
 from fairtrial.ledger.plan_rules import FORMAT
 from fairtrial.ledger.protocol import Protocol, decode_resolved
-from fairtrial.ledger.state import Experiment, PlanColumns, next_number
+from fairtrial.ledger.state import Experiment, PlanColumns, is_ended, next_number
 from fairtrial.protocols.plan import Plan, parse_plan
 from fairtrial.protocols.units import Units, parse_units
 
@@ -242,6 +242,17 @@ class Trial(Reader):
             found=name or "no name",
             todo=_which(name, list(known)),
         )
+
+    def open_experiment(self, name: str | None) -> Experiment:
+        """Returns the experiment that an act goes on with: a name left out means the one open.
+
+        Raises:
+            RefusedError: No such experiment, or no name given and not one alone is open.
+        """
+        unended = [one for one in self.log.state.experiments.values() if not is_ended(one)]
+        if name is None and len(unended) == 1:
+            return unended[0]
+        return self.experiment(name)
 
     def read_blob(self, blob: Blob) -> bytes:
         """Returns the bytes of a blob that may have been erased.

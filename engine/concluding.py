@@ -7,6 +7,8 @@ Rules:
 - Numbers come from the entries of the ledger up to a basis, and the event names that basis.
 - A look that was taken is returned as it stands; one that isn't due is refused, on record.
 - While arms are blinded a look's numbers are sealed and there is no result.
+- An end comes of itself only after the last look or a crossing; whatever else stopped a run, it can
+  go on, so ending there takes a person's word and reason.
 - Replay calls the same functions on the same prefix (`recomputing.py`).
 """
 
@@ -32,6 +34,7 @@ from fairtrial.verdicts.outcomes import read_outcomes, spent_by_arm
 from fairtrial.verdicts.rule_detail import rule_detail
 from fairtrial.verdicts.rule_look import conclude_rule, evaluate_rule_look
 
+from .status import next_command, state_word
 from .verifying import check_registered, refuse_look
 
 __all__ = (
@@ -189,23 +192,29 @@ def _stopped_by(known: Experiment, *, stop: bool) -> StoppedBy:
     """Returns what ended an experiment.
 
     Raises:
-        TransitionError: Nothing did.
+        TransitionError: Nothing did, and no person does.
     """
     if is_final(known):
         return "boundary" if len(known.taken) < len(known.looks) else "last_look"
-    if stop:
-        return "person"
+    if not stop:
+        raise _unfinished(known)
     if known.last_stop == "ceiling":
         return "ceiling"
-    if known.last_stop == "wall_time":
-        return "wall_time"
+    return "wall_time" if known.last_stop == "wall_time" else "person"
+
+
+def _unfinished(known: Experiment) -> TransitionError:
+    """Returns why there is no end yet, with the ways to go on."""
     planned = len(known.slots) if known.slots is not None else 0
-    raise TransitionError(
+    go_on = next_command(known, state_word(known, running=False), known.name)
+    if go_on.startswith("ledger amend"):
+        go_on += f", then: ledger run {known.name}"
+    return TransitionError(
         "the experiment isn't finished",
         where=known.name,
         expected=f"{planned} outcomes and {len(known.looks)} looks",
         found=f"{known.settled} outcomes and {len(known.taken)} looks",
-        todo="ledger run; or end it early: ledger result --stop --reason TEXT",
+        todo=f"go on: {go_on}; or end it early: ledger result {known.name} --stop --reason TEXT",
     )
 
 

@@ -49,7 +49,7 @@ def settle_cost(
         RefusedError: The entry isn't such an attempt's end.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         shown = entry_of(trial, seq)
         if not isinstance(shown.event, AttemptEnd) or shown.event.experiment != known.name:
             raise RefusedError(
@@ -80,7 +80,7 @@ def invalidate_outcome(
         RefusedError: The entry isn't an outcome.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         shown = entry_of(trial, seq)
         if not isinstance(shown.event, Decision) or shown.event.experiment != known.name:
             raise RefusedError(

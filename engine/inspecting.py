@@ -47,6 +47,7 @@ __all__ = (
     "artifact_of",
     "entry_of",
     "export_ledger",
+    "holds_several",
     "import_ledger",
     "read_log",
     "registered_protocol",
@@ -80,6 +81,12 @@ def status(ledger: Path, name: str | None = None) -> list[Status]:
         if name is not None or len(trial.log.state.experiments) == 1:
             return [status_of(trial, trial.experiment(name))]
         return [status_of(trial, known) for known in trial.log.state.experiments.values()]
+
+
+def holds_several(ledger: Path) -> bool:
+    """Returns whether a command on a ledger has to say which experiment it means."""
+    with open_trial(ledger, read_only=True, rehash=False) as trial:
+        return len(trial.log.state.experiments) > 1
 
 
 def entry_of(trial: Trial, seq: int) -> Shown:

@@ -182,7 +182,7 @@ def freeze_experiment(
         ConflictError: It is frozen with other content.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         setup = setup_for(trial, known, key)
         event, design = freeze(trial, known, power_report=power_report)
         sealed = seal(trial, setup, known)
@@ -225,7 +225,7 @@ def run(
         BusyError: Another run holds the lock.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         setup = setup_for(trial, known, key)
         check_run_allowed(trial.log.state, known)
         report = run_experiment(
@@ -252,7 +252,7 @@ def look_at(
         RefusedError: The look isn't planned or isn't due.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         if due_look(known) is not None:
             setup_for(trial, known, key)
         event = look(trial, known, number)
@@ -276,7 +276,7 @@ def result_of(
         TransitionError: The experiment isn't finished.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         if known.result is not None:
             _anchor_again(trial, known, key)
             return result(trial, known), trial.keep_receipt("result")
@@ -311,7 +311,7 @@ def amend_protocol(
         RefusedError: Nothing changed, or what changed is fixed.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         loaded = load_protocol(protocol or protocol_path(trial, known))
         setup = setup_for(trial, known, key)
         event = amend(trial, known, loaded, reason=reason)
@@ -322,7 +322,7 @@ def amend_protocol(
 def withdraw_experiment(ledger: Path, name: str | None, *, actor: str, reason: str) -> Receipted:
     """Ends an experiment without a result."""
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         event = Withdraw(experiment=known.name, reason=checked_reason(reason))
         check_no_crossing(trial, known)
         end_dead_session(trial, known)

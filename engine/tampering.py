@@ -197,7 +197,7 @@ def _conclude(trial: Trial, event: Result) -> None:
     result(
         trial,
         trial.experiment(event.experiment),
-        stop=event.stopped_by == "person",
+        stop=event.stopped_by in ("person", "ceiling", "wall_time"),
         reason=str(reason) if reason else None,
     )
 

@@ -50,7 +50,7 @@ def unblind_experiment(
         StoreError: What is behind a label is lost.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.experiment(name)
+        known = trial.open_experiment(name)
         if not is_blinded(known):
             raise TransitionError(
                 "the arms aren't blinded" if known.unblind_seq is None else "the arms are open",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .output import Output, label
@@ -26,11 +27,13 @@ class Act(Protocol):
         ...
 
 
-def print_act(out: Output, done: Act, text: str, *, next_command: str) -> None:
+def print_act(out: Output, done: Act, text: str, *, ledger: Path, next_command: str) -> None:
     """Prints one line about the act, or its event as JSON; then the receipt."""
     import msgspec
 
     plain: dict[str, Any] = msgspec.to_builtins(done.event)
+    if plain.get("experiment"):
+        out.of(plain["experiment"], ledger)
     kind = str(plain["kind"]).partition("/")[0]
     out.text(label(kind, text))
     out.end({"v": 1, "event": plain}, receipt=done.receipt, next_command=next_command)

@@ -84,4 +84,4 @@ def command(
         f"{', '.join(event.fields)}   after {event.outcomes:,} outcomes and"
         f" {event.looks_taken} looks\n{meaning}"
     )
-    print_act(out, done, text, next_command="ledger status")
+    print_act(out, done, text, ledger=ledger, next_command="ledger status")

@@ -41,4 +41,4 @@ def command(out: Output, ledger: Path, actor: str, reason: str, successor: str |
 
     done = close_ledger(ledger, actor=actor, reason=reason, successor=successor)
     text = f"{done.event.basis.size:,} entries before it: {reason}"
-    print_act(out, done, text, next_command="ledger export --bundle evidence.zip")
+    print_act(out, done, text, ledger=ledger, next_command="ledger export --bundle evidence.zip")

@@ -35,4 +35,10 @@ def command(
     from fairtrial.engine.session import invalidate_outcome
 
     done = invalidate_outcome(ledger, experiment, actor=actor, seq=seq, reason=reason)
-    print_act(out, done, f"outcome of entry {seq:,}: {reason}", next_command="ledger status")
+    print_act(
+        out,
+        done,
+        f"outcome of entry {seq:,}: {reason}",
+        ledger=ledger,
+        next_command="ledger status",
+    )

@@ -45,6 +45,7 @@ def command(
 
     look, receipt = look_at(ledger, experiment, actor=actor, number=number, key=key)
     view = read_look_view(ledger, look)
+    out.of(look.experiment, ledger)
     out.text(look_text(look, view))
     ended = look.number == view.planned or not look.continues
     after = "ledger unblind --reason TEXT" if view.blinded else "ledger result"

@@ -37,4 +37,4 @@ def command(out: Output, what: str, ledger: Path, actor: str, reason: str) -> No
     size = f"{done.event.blob.size:,} bytes"
     bytes_ = f"{size} erased" if done.was_here else f"{size} were not here any more"
     text = f"{bytes_}: {done.event.reason}" + ("" if done.fresh else " (on record already)")
-    print_act(out, done, text, next_command="ledger replay")
+    print_act(out, done, text, ledger=ledger, next_command="ledger replay")

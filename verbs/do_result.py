@@ -54,7 +54,9 @@ def command(
 ) -> Ending:
     """Shows the verdict, and ends the experiment with it when that is due.
 
-    An experiment that a person stops early is inconclusive, unless a boundary was crossed before.
+    An experiment that isn't finished is refused, whatever stopped its run: go on with `ledger run`
+    (after a ceiling with `ledger amend` first), or end it with --stop. Stopped early it is
+    inconclusive, unless a boundary was crossed before or the protocol analyses what a ceiling left.
     """
     import msgspec
 

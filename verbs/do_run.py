@@ -77,6 +77,7 @@ def command(
             settings={"progress": progress},
             key=key,
         )
+    out.of(report.experiment, ledger)
     out.text(run_text(report, out.command))
     out.end({"v": 1, **_plain(report)}, receipt=report.receipt, next_command=report.next)
     return _ENDINGS.get(report.reason, "unfinished")

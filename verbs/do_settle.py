@@ -57,4 +57,10 @@ def command(
     from fairtrial.engine.session import settle_cost
 
     done = settle_cost(ledger, experiment, actor=actor, seq=seq, usd=usd, reason=reason)
-    print_act(out, done, f"entry {seq:,}: {usd} usd, {reason}", next_command="ledger status")
+    print_act(
+        out,
+        done,
+        f"entry {seq:,}: {usd} usd, {reason}",
+        ledger=ledger,
+        next_command="ledger status",
+    )

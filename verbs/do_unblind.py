@@ -39,4 +39,4 @@ def command(
         lines.append("EARLY: before the last look; the result will say that it isn't as registered")
     lines.append(f"that nobody knew before is {DISCIPLINE}")
     after = "ledger run" if done.early else "ledger result"
-    print_act(out, done, "\n".join(lines), next_command=after)
+    print_act(out, done, "\n".join(lines), ledger=ledger, next_command=after)

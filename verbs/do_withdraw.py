@@ -33,5 +33,6 @@ def command(out: Output, experiment: str | None, ledger: Path, actor: str, reaso
         out,
         done,
         f"{name}: {reason}\na new protocol needs another id and names this one as superseded",
+        ledger=ledger,
         next_command=f"ledger register PROTOCOL --supersedes {name}",
     )

@@ -62,12 +62,12 @@ def shell_word(path: Path) -> str:
     return f"$'{''.join(plain)}'"
 
 
-def _takes_ledger(verb: str) -> bool:
-    """Returns whether a verb has the option `--ledger`."""
+def _parameters(verb: str) -> set[str]:
+    """Returns the names of what a verb takes: `ledger` is an option, `experiment` an argument."""
     import importlib
 
     command = importlib.import_module(f"fairtrial.verbs.do_{verb.replace('-', '_')}").command
-    return any("--ledger" in one.opts for one in command.params)
+    return {str(one.name) for one in command.params}
 
 
 def _as_text(value: Any) -> Any:
@@ -90,7 +90,13 @@ class Output:
 
     def __init__(self, *, as_json: bool, quiet: bool, ledger: Path | None = None) -> None:
         self.as_json, self.quiet, self.ledger = as_json, quiet, ledger
-        self._gone = False
+        self._gone, self._named = False, ""
+
+    def of(self, experiment: str, ledger: Path) -> None:
+        """Says whose the next command is: it names an experiment that isn't alone in its ledger."""
+        from fairtrial.engine.inspecting import holds_several
+
+        self._named = experiment if holds_several(ledger) else ""
 
     def text(self, text: str) -> None:
         """Prints text for people on stdout."""
@@ -140,11 +146,14 @@ class Output:
     def command(self, command: str) -> str:
         """Returns a command with the ledger that was typed."""
         words = command.split()
-        if self.ledger is None or "--ledger" in words or words[0] != "ledger":
+        if words[0] != "ledger":
             return command
-        return (
-            f"{command} --ledger {shell_word(self.ledger)}" if _takes_ledger(words[1]) else command
-        )
+        takes = _parameters(words[1])
+        if self._named and "experiment" in takes and self._named not in words:
+            command = " ".join([*words[:2], self._named, *words[2:]])
+        if self.ledger is None or "--ledger" in words or "ledger" not in takes:
+            return command
+        return f"{command} --ledger {shell_word(self.ledger)}"
 
     def _end_json(self, value: object, receipt: str | None, following: str | None) -> None:
         import msgspec

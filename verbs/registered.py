@@ -20,6 +20,7 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
     from .text_plan import registered_text
 
     frozen = done.freeze is not None
+    out.of(done.register.experiment, ledger)
     out.text(registered_text(done, ledger=str(ledger)))
     if done.sealed is not None:
         event = done.sealed.event

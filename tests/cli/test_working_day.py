@@ -67,6 +67,10 @@ def test_same_command_resumes_and_counts_nothing_twice(example: Make, store: str
     assert f"next: {amend}" in shell.ok("status", *place).err
     assert f"ledger amend --set budget.usd=AMOUNT --reason TEXT --ledger {store}" in said.out
     assert f"ledger result --stop --reason TEXT --ledger {store}" in said.out
+    ended = shell.ledger("result", *place)
+    assert (3, True) == (ended.code, "the experiment isn't finished" in ended.err)
+    assert "--set budget.usd=AMOUNT --reason TEXT, then: ledger run" in ended.err
+    assert "--stop --reason TEXT" in ended.err
     status = shell.ok("status", *place, "--json").json
     assert ("unfinished", 10, 38) == (status["state"], status["settled"], status["pending"])
     assert pytest.approx(0.1) == status["spent_usd"]

@@ -125,7 +125,7 @@ def test_ledger_that_is_older_than_its_receipt_is_not_written(lab: Lab) -> None:
     shutil.copyfile(older, lab.ledger)
     shutil.rmtree(f"{lab.ledger}.d/cache", ignore_errors=True)
     starts = lab.starts()
-    refused = lab.call("run", expect=12)
+    refused = lab.call("run", expect=14)
     assert "receipt" in refused.stderr
     assert starts == lab.starts()
 
