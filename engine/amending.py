@@ -20,7 +20,7 @@ from fairtrial.ledger.durable import write_file
 from fairtrial.ledger.errors import ProtocolError, RefusedError
 from fairtrial.ledger.protocol import Protocol
 from fairtrial.protocols.edit import set_fields
-from fairtrial.protocols.file import check_supported, parse_protocol
+from fairtrial.protocols.file import parse_supported
 
 from .registering import Loaded, amend
 from .session import Receipted
@@ -79,8 +79,7 @@ def _parsed(data: bytes, fields: Sequence[str]) -> Protocol:
     """
     name = f"--set {', '.join(fields)}"
     try:
-        protocol = parse_protocol(data, name=name, media="yaml")
-        check_supported(protocol, name=name)
+        protocol = parse_supported(data, name=name, media="yaml")
     except ProtocolError as error:
         problems = tuple(msgspec.structs.replace(one, line=None) for one in error.problems)
         raise ProtocolError(problems, file=name) from None

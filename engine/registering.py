@@ -46,7 +46,7 @@ from fairtrial.ledger.protocol import (
 )
 from fairtrial.ledger.sections import ArmBudget
 from fairtrial.ledger.state import Experiment, State, next_number
-from fairtrial.protocols.file import check_supported, parse_protocol
+from fairtrial.protocols.file import parse_supported
 from fairtrial.protocols.terms import coded_looks, nominal_plan
 from fairtrial.verdicts.look_table import look_table
 
@@ -107,8 +107,7 @@ def load_protocol(path: Path) -> Loaded:
     data = read_given(
         path, what="the protocol", todo="ledger init writes an example", bytes_max=TABLE_BYTES_MAX
     )
-    protocol = parse_protocol(data, name=str(path), media=media)
-    check_supported(protocol)
+    protocol = parse_supported(data, name=str(path), media=media)
     return Loaded(path.absolute(), data, media, protocol)
 
 

@@ -138,7 +138,14 @@ _DRIVER = Tagged(
                 "kind": required(Choice(words=("recorded",))),
                 "file": required(_PATH),
                 "where": optional(MapOf(value=Cell(), key=_COLUMN)),
-                "columns": required(MapOf(value=_COLUMN, known=OUTCOME_FIELDS, prefix="scores.")),
+                "columns": required(
+                    MapOf(
+                        value=_COLUMN,
+                        known=OUTCOME_FIELDS,
+                        prefix="scores.",
+                        example="a field stands before its column",
+                    )
+                ),
                 "files": optional(ListOf(item=_PATH)),
             },
             others=_NOT_LIVE | _COMMAND_ONLY,

@@ -32,7 +32,7 @@ from .support import check_supported
 if TYPE_CHECKING:
     from ruamel.yaml.events import Event, ScalarEvent
 
-__all__ = ("check_supported", "nearest", "parse_protocol")
+__all__ = ("check_supported", "nearest", "parse_protocol", "parse_supported")
 
 DEPTH_MAX = 50
 
@@ -48,7 +48,28 @@ def parse_protocol(data: bytes, *, name: str, media: Literal["yaml", "toml"]) ->
     Raises:
         ProtocolError: The file isn't acceptable; holds every problem with path and line.
     """
+    return _read(data, Reading(name), media)
+
+
+def parse_supported(data: bytes, *, name: str, media: Literal["yaml", "toml"]) -> Protocol:
+    """Returns the protocol that a file describes, where this version can carry it out.
+
+    Args:
+        data: The bytes of the file.
+        name: The file's name, for messages.
+        media: The file's syntax.
+
+    Raises:
+        ProtocolError: The file isn't acceptable, or not supported by this version; holds every
+            problem with path and line.
+    """
     reading = Reading(name)
+    protocol = _read(data, reading, media)
+    check_supported(protocol, name=name, line=reading.line)
+    return protocol
+
+
+def _read(data: bytes, reading: Reading, media: Literal["yaml", "toml"]) -> Protocol:
     root = _root(data, media, reading)
     values = PROTOCOL.read(root, "", reading)
     protocol = with_defaults(msgspec.convert(values, Protocol), reading)

@@ -113,10 +113,14 @@ class Reading:
             self.problems.append(problem)
 
 
+# Below it two words share letters by chance: `client` isn't a misspelt `len`.
+_NEAR = 0.7
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Returns the known word that a misspelt one most likely means, None if none is near."""
     folded = {name.casefold(): name for name in known}
-    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=_NEAR)
     return folded[found[0]] if found else None
 
 

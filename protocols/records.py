@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -29,6 +30,7 @@ __all__ = (
     "Record",
     "Tagged",
     "derived",
+    "expected_of",
     "optional",
     "required",
 )
@@ -130,12 +132,14 @@ class MapOf:
         key: What a key may be.
         known: Closes the list of keys, but for those that begin with `prefix`.
         prefix: Beginning of further keys.
+        example: What stands on which side, for whoever writes an unknown key.
     """
 
     value: Shape
     key: Text = _ANY_KEY
     known: tuple[str, ...] = ()
     prefix: str = "\n"
+    example: str = ""
 
     @property
     def blank(self) -> object:
@@ -151,11 +155,20 @@ class MapOf:
             inner = f"{path}.{name}"
             reading.note(inner, item.line)
             if self.known and name not in self.known and not name.startswith(self.prefix):
-                _unknown_key(name, path, self.known, reading)
+                _unknown_key(name, path, self.known, reading, self._why(name, item))
                 continue
             self.key.read(Node(value=name, line=item.line), inner, reading)
             values[name] = self.value.read(item, inner, reading)
         return values
+
+    def _why(self, name: str, item: Node) -> str:
+        """Returns what could stand in the place of a key that isn't near any known one."""
+        if not self.example or nearest(name, self.known) or not isinstance(item.value, str):
+            return ""
+        if item.value in self.known:
+            return f"{self.example}: `{item.value}: {name}` or `{item.value}: {item.value}`"
+        own = f"`{self.prefix}{name}: {item.value}`"
+        return f"{self.example}: `score: {item.value}`, or {own} for a number of your own"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +201,7 @@ class Record:
             if name in node.value:
                 values[name] = entry.shape.read(node.value[name], inner, reading)
             elif entry.is_required:
-                reading.bad(inner, "the field is missing", expected=_expected(entry.shape))
+                reading.bad(inner, "the field is missing", expected=expected_of(entry.shape))
                 values[name] = entry.shape.blank
             elif entry.provisional:
                 values[name] = entry.provisional[0]
@@ -277,6 +290,34 @@ def _plain(node: Node) -> object:
     return node.value
 
 
+def expected_of(shape: Shape) -> str:
+    """Returns in words what a shape takes, for `expected` and for the reference of fields."""
+    match shape:
+        case Record():
+            least = [name for name, entry in shape.fields.items() if entry.is_required]
+            return f"a mapping with {', '.join(least)}" if least else _any_of(shape)
+        case Tagged():
+            return f"a mapping with `{shape.tag}`, one of {', '.join(shape.records)}"
+        case MapOf():
+            key = re.split(r"[:(]", expected_of(shape.key))[0].strip()
+            return f"a mapping from {key} to {expected_of(shape.value)}"
+        case ListOf():
+            least = f", at least {shape.least}" if shape.least else ""
+            return f"a list{least}; each item {expected_of(shape.item)}"
+        case OneOrMany():
+            return f"{expected_of(shape.item)}, or a list of them"
+        case Free():
+            return "a mapping"
+        case Choice():
+            return one_of(shape.words)
+        case _:
+            return str(getattr(shape, "expected", "a value"))
+
+
+def _any_of(shape: Record) -> str:
+    return f"a mapping of any of {_some(shape.fields)}"
+
+
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
@@ -285,15 +326,11 @@ def _some(names: Mapping[str, object]) -> str:
     return ", ".join(list(names)[:6]) + (", ..." if len(names) > 6 else "")
 
 
-def _expected(shape: Shape) -> str:
-    expected = getattr(shape, "expected", "")
-    return expected or (one_of(shape.words) if isinstance(shape, Choice) else "")
-
-
 def _unknown_key(
     name: str, path: str, known: tuple[str, ...], reading: Reading, why: str = ""
 ) -> None:
     near = nearest(name, known)
     todo = why or (f"did you mean {near}?" if near else "leave it out")
     where = _join(path, name)
-    reading.bad(where, f"the key {name!r} is unknown", expected=one_of(known), todo=todo)
+    what = f"the key {name!r} is unknown"
+    reading.bad(where, what, expected=one_of(known), found=f"the key {name!r}", todo=todo)

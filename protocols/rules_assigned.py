@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from fairtrial.ledger.protocol import Assign, Protocol
 
-from .nodes import Reading
+from .nodes import Reading, nearest
 
 __all__ = ("check_design",)
 
@@ -53,7 +53,15 @@ def _check_ratio(p: Protocol, assign: Assign, reading: Reading) -> None:
     for name in assign.ratio:
         if name not in p.arms:
             expected, path = f"one of {', '.join(p.arms)}", f"design.assign.ratio.{name}"
-            reading.refuse(path, "there is no such arm", expected=expected, needs=["arms"])
+            near = nearest(name, p.arms)
+            reading.refuse(
+                path,
+                "there is no such arm",
+                expected=expected,
+                found=name,
+                todo=f"did you mean {near}?" if near else "",
+                needs=["arms"],
+            )
     for name in p.arms:
         if name not in assign.ratio:
             expected = "a whole number for every arm"

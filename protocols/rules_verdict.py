@@ -161,6 +161,9 @@ def _check_precision_bound(p: Protocol, reading: Reading) -> None:
 def _check_gate(p: Protocol, reading: Reading) -> None:
     names = [comparison.name for comparison in p.analysis.comparisons]
     gate, needs = p.decision.gate, ["analysis.comparisons", "arms", "control"]
+    if p.control not in p.arms and not reading.is_given("analysis.comparisons"):
+        # Comparisons follow from the control, which is refused already.
+        return
     if not gate and len(names) > 1:
         reading.missing("decision.gate", f"one of {', '.join(names)}", *needs)
     elif gate and gate not in names:

@@ -109,12 +109,13 @@ class Flag:
     """True or false; `yes`, `no`, `on` and `off` are text in YAML 1.2."""
 
     blank: bool = False
+    expected: str = "true or false"
 
     def read(self, node: Node, path: str, reading: Reading) -> object:
         """Returns the boolean."""
         if isinstance(node.value, bool):
             return node.value
-        return wrong(self, node, path, reading, "true or false", "write true or false")
+        return wrong(self, node, path, reading, self.expected, "write true or false")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +131,12 @@ class Integer:
         """The lowest value."""
         return self.low
 
+    @property
+    def expected(self) -> str:
+        """What the field may hold."""
+        limit = f" to {self.high}" if self.high < 2**53 - 1 else " or more"
+        return f"an integer, {self.low}{limit}"
+
     def read(self, node: Node, path: str, reading: Reading) -> object:
         """Returns the integer."""
         value = node.value
@@ -139,8 +146,7 @@ class Integer:
             and self.low <= value <= self.high
         ):
             return value
-        limit = f" to {self.high}" if self.high < 2**53 - 1 else " or more"
-        return wrong(self, node, path, reading, f"an integer, {self.low}{limit}", self.hint)
+        return wrong(self, node, path, reading, self.expected, self.hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,6 +214,7 @@ class Cell:
     """The text of a cell of a units or outcomes file; an integer stands for its digits."""
 
     blank: str = "x"
+    expected: str = "text or an integer"
 
     def read(self, node: Node, path: str, reading: Reading) -> object:
         """Returns the cell's text."""
@@ -218,7 +225,7 @@ class Cell:
             return "true" if value else "false"
         if isinstance(value, int) and node.source in ("", str(value)):
             return str(value)
-        return wrong(self, node, path, reading, "text or an integer", "put it in quotes")
+        return wrong(self, node, path, reading, self.expected, "put it in quotes")
 
 
 def one_of(words: Sequence[str]) -> str:

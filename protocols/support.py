@@ -10,7 +10,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -35,12 +35,15 @@ _Unsupported: TypeAlias = tuple[str, str, str]
 _BY_TRUTH = ("auc", "within_twin_auc", "precision")
 
 
-def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
+def check_supported(
+    protocol: Protocol, *, name: str = "protocol", line: Callable[[str], int] | None = None
+) -> None:
     """Refuses a protocol that this version understands but can't carry out.
 
     Args:
         protocol: The protocol.
         name: The file's name, for messages.
+        line: Tells the line of a field path; None where no file is behind the protocol.
 
     Raises:
         ProtocolError: Names every field that has to wait for a later version.
@@ -50,6 +53,7 @@ def check_supported(protocol: Protocol, *, name: str = "protocol") -> None:
         Problem(
             what="understood, not supported by this version",
             where=where,
+            line=None if line is None else line(where),
             expected=expected,
             found=found,
             todo="choose what is supported, or wait for a later version",

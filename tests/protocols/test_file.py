@@ -451,6 +451,7 @@ def test_nearest_finds_what_was_meant() -> None:
     assert nearest("Passd", ["passed", "score"]) == "passed"
     assert nearest("zzz", ["alpha"]) is None
     assert nearest("x", []) is None
+    assert nearest("client", ["len", "id", "site"]) is None
 
 
 # -- TOML ---------------------------------------------------------------------------------------

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from fairtrial.ledger.errors import ProtocolError
-from fairtrial.protocols.file import check_supported, parse_protocol
+from fairtrial.ledger.errors import Problem, ProtocolError
+from fairtrial.protocols.file import check_supported, parse_protocol, parse_supported
 
 BLOCK_RULE = (Path(__file__).parent / "data" / "block_rule.yaml").read_text()
 
@@ -1048,3 +1049,68 @@ def test_sums_of_ceilings_are_exact() -> None:
     """0.1 + 0.2 is not above 0.3."""
     text = edited(BASE, ("usd: 90", "usd: 0.3"), ("A: {usd: 60}", "A: {usd: 0.1}"))
     assert problems(edited(text, ("B: {usd: 30}", "B: {usd: 0.2}"))) == []
+
+
+def _problems(text: str) -> tuple[Problem, ...]:
+    with pytest.raises(ProtocolError) as caught:
+        parse_protocol(text.encode(), name="p", media="yaml")
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["missing", "missing.rules", "missing.limit", "analysis", "design", "endpoints", "decision",
+     "decision.rule", "power", "units.cluster", "about"],
+)  # fmt: skip
+def test_a_missing_field_says_what_is_expected(path: str) -> None:
+    """A section that isn't there is described as well as a single field."""
+    section, _, field = path.partition(".")
+    lines = BASE.splitlines(keepends=True)
+    begin = next(i for i, line in enumerate(lines) if line.startswith(f"{section}:"))
+    end = next((i for i in range(begin + 1, len(lines)) if lines[i][0] not in " -"), len(lines))
+    kept = [line for line in lines[begin:end] if field and not line.startswith(f"  {field}:")]
+    found = {one.where: one for one in _problems("".join(lines[:begin] + kept + lines[end:]))}
+    assert "the field is missing" == found[path].what
+    assert "" != found[path].expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "todo"),
+    [
+        ("{unit: u, mark: mark}", "`score: mark`, or `scores.mark: mark`"),
+        ("{unit: u, mark: score}", "`score: mark` or `score: score`"),
+        ("{unit: u, pased: ok}", "did you mean passed?"),
+    ],
+)
+def test_an_unknown_field_of_an_outcome_says_what_may_stand_there(columns: str, todo: str) -> None:
+    """What was found is the key, and the advice is a line that can be typed."""
+    driver = f"driver: {{kind: recorded, file: o.csv, columns: {columns}}}"
+    text = re.sub(r"driver: \{kind: command.*\}", driver, BASE)
+    problem = next(one for one in _problems(text) if "is unknown" in one.what)
+    assert problem.found == f"the key {problem.where.rpartition('.')[2]!r}"
+    assert todo in problem.todo
+
+
+def test_a_ratio_names_the_arm_that_there_is_not() -> None:
+    """`found` is never nothing where the file says something."""
+    assign = "assigned\n  assign: {by: unit, ratio: {A: 1, treated: 1}}"
+    found = {one.where: one for one in _problems(BASE.replace("paired", assign, 1))}
+    assert "treated" == found["design.assign.ratio.treated"].found
+
+
+def test_a_wrong_control_is_the_only_fault() -> None:
+    """Comparisons follow from the control: no gate is asked for while there is none."""
+    derived = re.sub(r"  comparisons: .*\n", "", BASE)
+    assert ["control"] == [one.where for one in _problems(derived.replace("l: A\n", "l: C\n"))]
+
+
+def test_what_is_not_supported_has_file_and_line() -> None:
+    """A protocol that has to wait for a later version says which line it is."""
+    text = BASE.replace("role: secondary", "role: harm", 1)
+    text = re.sub(r"  saving: .*\n", "", text)
+    with pytest.raises(ProtocolError) as caught:
+        parse_supported(text.encode(), name="p.yaml", media="yaml")
+    (problem,) = caught.value.problems
+    assert "understood, not supported by this version" == problem.what
+    where = text[: text.index("name: price")].count("\n") + 1
+    assert f"p.yaml:{where}: " in str(caught.value)
