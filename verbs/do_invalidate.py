@@ -29,7 +29,8 @@ def command(
 ) -> None:
     """Declares an outcome invalid, named by its entry; its value stays on record.
 
-    The result then has both analyses, with and without it: the verdict stands only when they agree.
+    The result then shows both analyses, with and without it, in its text and in --json
+    (`without_invalidated` of each comparison): the verdict stands only when they agree.
     After the result nothing can be invalidated.
     """
     from fairtrial.engine.session import invalidate_outcome

@@ -1,4 +1,4 @@
-"""Lines of a result that only some designs have: assigned units, and win rates. Pure.
+"""Lines of a result that only some designs have: assigned units, win rates, invalid outcomes. Pure.
 
 Leaves the result itself to `text_result.py`.
 
@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+from .output import label
 from .text_numbers import count, value
 
-__all__ = ("assigned_lines", "win_rate_lines")
+__all__ = ("assigned_lines", "second_head", "win_rate_lines")
 
 Detail: TypeAlias = Mapping[str, Any]
+
+_CODES = ("recorded_reason_code", "reason_code")
 
 
 def assigned_lines(comparison: Detail) -> Iterator[str]:
@@ -29,6 +32,27 @@ def assigned_lines(comparison: Detail) -> Iterator[str]:
     how = "whole clusters" if found["by"] == "cluster" else f"{found['noun']} one by one"
     how += f" within each {found['within']}" if found["within"] else ""
     yield f"differences of means between {' and '.join(sides)} ({how})"
+
+
+def second_head(second: Detail) -> Iterator[str]:
+    """Yields what both analyses say, where outcomes were declared invalid."""
+    words = {name: second[name].replace("_", " ") for name in _CODES if second[name] is not None}
+    yield (
+        "two analyses, as outcomes were declared invalid: with their old values (above)"
+        f" {second['recorded_verdict'].upper()} ({words['recorded_reason_code']}), without them"
+        f" (below) {second['verdict'].upper()} ({words['reason_code']})"
+    )
+    if "judged" in second:
+        judged = second["judged"]
+        shown = "nothing flagged" if judged is None else _bounds(judged)
+        yield label("judged", f"without them: {shown}")
+
+
+def _bounds(judged: Detail) -> str:
+    text = f"precision {value(judged['estimate'], points=True)}"
+    if judged["lower"] is None:
+        return text
+    return f"{text}, {100 * judged['lower']:.1f} to {100 * judged['upper']:.1f} %"
 
 
 def win_rate_lines(found: Detail | None, treatment: str) -> Iterator[str]:

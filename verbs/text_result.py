@@ -5,6 +5,7 @@ Leaves every number to the engine: the input is the long form of a result, versi
 Rules:
 - The verdict comes last, with its reason; "retrospective" stands beside it where it belongs.
 - A test that ignores clusters says so.
+- Where outcomes were declared invalid, both analyses are shown, each with its verdict.
 - What is missing is shown even when it is nothing.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .output import label
-from .text_designs import assigned_lines, win_rate_lines
+from .text_designs import assigned_lines, second_head, win_rate_lines
 from .text_numbers import clip, count, difference, interval, p_value, quantity, usd, value
 from .text_rule import rule_lines
 
@@ -71,7 +72,9 @@ def result_text(detail: Detail) -> str:
             lines += [*rule_lines(rule, detail["units"]), ""]
         shown = comparison_lines(comparison, detail["labels"], with_looks=rule is None)
         lines += [*shown, ""]
-    lines += [label("missing", missing_text(detail["units"])), label("spent", _spent_text(detail))]
+    invalid = f"; {count(detail['invalidated'])} declared invalid" * bool(detail["invalidated"])
+    lines += [label("missing", missing_text(detail["units"]) + invalid)]
+    lines += [label("spent", _spent_text(detail))]
     lines += [label("warning", text) for text in detail["warnings"]]
     lines += [label("amended", _deviation(one)) for one in detail["deviations"]]
     if len(detail["comparisons"]) > 1:
@@ -110,6 +113,17 @@ def comparison_lines(
     if with_looks:
         yield from look_lines(comparison)
     yield from _diagnostic_lines(comparison)
+    yield from second_lines(comparison)
+
+
+def second_lines(comparison: Detail) -> Iterator[str]:
+    """Yields the second analysis, where outcomes were declared invalid."""
+    second = comparison.get("without_invalidated")
+    if second is None:
+        return
+    yield ""
+    yield from second_head(second)
+    yield from table_lines(second["endpoints"], comparison["control"], comparison["treatment"])
 
 
 def _diagnostic_lines(comparison: Detail) -> Iterator[str]:

@@ -33,7 +33,20 @@ from .evaluate import AnalysisContext, found_in, history_of, place_of, standing
 from .frames import Frame
 from .readings import NOT_SHOWN, Place, Reading, read_test, reason_of
 
-__all__ = ("Ending", "claim_of", "endings")
+__all__ = ("Ending", "Second", "claim_of", "endings")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Second:
+    """The same data, looks and boundaries, with the rule for invalidated outcomes.
+
+    Attributes:
+        verdict: that they give.
+        readings: of all tests.
+    """
+
+    verdict: Verdict
+    readings: tuple[Reading, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -47,7 +60,8 @@ class Ending:
         last: last position of those data.
         look: number of the look that it ended with; None where the run ended between looks.
         planned: a look or an `analyse` that the protocol planned, so intervals keep their level.
-        otherwise: the verdict with the rule for invalidated outcomes, where it is another one.
+        recorded: the verdict with the old values of outcomes that were declared invalid.
+        second: the analysis with the rule for them; None where none was declared invalid.
         diagnoses: what was looked at before the verdict.
         voided_by: the diagnostic that made the verdict inconclusive.
     """
@@ -58,7 +72,8 @@ class Ending:
     last: int
     look: int | None
     planned: bool = True
-    otherwise: Verdict | None = None
+    recorded: Verdict | None = None
+    second: Second | None = None
     diagnoses: tuple[Diagnosis, ...] = ()
     voided_by: Diagnosis | None = None
 
@@ -157,11 +172,13 @@ def _own(tests: Sequence[Test], comparison: Comparison) -> list[Test]:
     return [test for test in tests if test.comparison.name == comparison.name]
 
 
-def _compared(ending: Ending, other: Verdict) -> Ending:
-    if ending.claim.verdict.verdict == other.verdict:
+def _compared(ending: Ending, second: Second) -> Ending:
+    """Adds the second analysis; where its verdict is another one, none of the two stands."""
+    ending = replace(ending, recorded=ending.claim.verdict, second=second)
+    if ending.claim.verdict.verdict == second.verdict.verdict:
         return ending
     claim = replace(ending.claim, verdict=Verdict("inconclusive", "invalidated"))
-    return replace(ending, claim=claim, otherwise=other)
+    return replace(ending, claim=claim)
 
 
 class _Reader:
@@ -183,23 +200,28 @@ class _Reader:
             return self._ending(comparison, claim, number)
         return self._ending(comparison, self._early(comparison), None)
 
-    def again(self, ending: Ending) -> Verdict:
-        """Returns the verdict from the same data, looks and boundaries by this reader's values."""
-        if ending.look is None:
-            return self._early(ending.comparison).verdict
-        verdicts = self._verdicts(ending.comparison, ending.look)
-        return combined(self._protocol, verdicts).verdict
+    def again(self, ending: Ending) -> Second:
+        """Returns what the same data, looks and boundaries say by this reader's values."""
+        comparison, number = ending.comparison, ending.look
+        if number is None:
+            verdict = self._early(comparison).verdict
+        else:
+            verdict = combined(self._protocol, self._verdicts(comparison, number)).verdict
+        return Second(verdict=verdict, readings=self._readings(comparison, number))
 
     def _ending(self, comparison: Comparison, claim: Claim, number: int | None) -> Ending:
         looks, slots = self._context.looks, self._context.plan.slot_count
         return Ending(
             comparison=comparison,
             claim=claim,
-            readings=tuple(self._reading(test, number) for test in self._own(comparison)),
+            readings=self._readings(comparison, number),
             last=slots if number is None else looks[number - 1].last,
             look=number,
             planned=number is not None or self._analyses(),
         )
+
+    def _readings(self, comparison: Comparison, number: int | None) -> tuple[Reading, ...]:
+        return tuple(self._reading(test, number) for test in self._own(comparison))
 
     def _analyses(self) -> bool:
         ceiling = self._context.stopped_by in ("ceiling", "wall_time")

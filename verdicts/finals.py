@@ -8,6 +8,7 @@ Rules:
 - Bounds: the hull of the registered interval, of those with every lost value against the treatment
   and with every one for it, whatever the missing rules say, and of the steps between that
   `tipping.py` walks. Where a type has no extreme value and something was lost, there are none.
+- The second analysis, where outcomes were declared invalid, has no bounds of its own.
 - A claim holds whatever was lost only where every step walked makes the same claim.
 """
 
@@ -21,14 +22,14 @@ from fairtrial.ledger.protocol import Endpoint
 
 from .arrays import pair_up
 from .boundaries import share_of
-from .endings import Ending
+from .endings import Ending, Second
 from .estimates import Numbers, estimate, scales_of
 from .frames import Frame, Pairs
 from .readings import Reading
 from .slot_values import extremes
 from .tipping import Tipping, tipping_point
 
-__all__ = ("Bounds", "Final", "finals")
+__all__ = ("Bounds", "Final", "finals", "second_finals")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,25 +83,47 @@ class Final:
 
 def finals(frame: Frame, ending: Ending) -> tuple[Final, ...]:
     """Returns the final numbers of all endpoints of a comparison, in the order of the file."""
-    readings = {reading.test.endpoint.name: reading for reading in ending.readings}
+    readings = _by_endpoint(ending.readings)
     return tuple(
-        _final(frame, ending, endpoint, readings.get(endpoint.name))
+        _with_bounds(frame, ending, _final(frame, ending, endpoint, readings.get(endpoint.name)))
         for endpoint in frame.protocol.endpoints
     )
 
 
-def _final(frame: Frame, ending: Ending, endpoint: Endpoint, reading: Reading | None) -> Final:
+def second_finals(frame: Frame, ending: Ending, second: Second) -> tuple[Final, ...]:
+    """Returns the numbers of the second analysis, without bounds, in the order of the file."""
+    readings = _by_endpoint(second.readings)
+    return tuple(
+        _final(frame, ending, endpoint, readings.get(endpoint.name), invalidated=True)
+        for endpoint in frame.protocol.endpoints
+    )
+
+
+def _by_endpoint(readings: Sequence[Reading]) -> dict[str, Reading]:
+    return {reading.test.endpoint.name: reading for reading in readings}
+
+
+def _final(
+    frame: Frame,
+    ending: Ending,
+    endpoint: Endpoint,
+    reading: Reading | None,
+    *,
+    invalidated: bool = False,
+) -> Final:
     if reading is not None:
         pairs, scales, nominal_p = reading.pairs, reading.scales, reading.boundary.p
     else:
-        pairs = pair_up(frame, ending.comparison, endpoint, last=ending.last)
+        pairs = pair_up(
+            frame, ending.comparison, endpoint, last=ending.last, invalidated=invalidated
+        )
         share = share_of(frame.protocol, ending.comparison)
         nominal_p = frame.protocol.analysis.alpha * share
         scales = tuple(
             estimate(pairs, frame.protocol, endpoint, scale, nominal_p=nominal_p)
             for scale in scales_of(endpoint)
         )
-    final = Final(
+    return Final(
         endpoint=endpoint,
         pairs=pairs,
         scales=scales,
@@ -109,7 +132,6 @@ def _final(frame: Frame, ending: Ending, endpoint: Endpoint, reading: Reading | 
         tipping=None,
         reading=reading,
     )
-    return _with_bounds(frame, ending, final)
 
 
 def _with_bounds(frame: Frame, ending: Ending, final: Final) -> Final:

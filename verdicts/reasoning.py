@@ -82,10 +82,12 @@ def _margin(protocol: Protocol, reading: Reading) -> float:
 def _detail(ending: Ending) -> str:
     if ending.voided_by is not None:
         return ending.voided_by.text
-    if ending.otherwise is None:
+    if ending.second is None or ending.recorded is None:
         return ""
-    word = ending.otherwise.verdict
-    return f"without the outcomes that were declared invalid the verdict is {word}"
+    return (
+        "without the outcomes that were declared invalid the verdict is"
+        f" {ending.second.verdict.verdict}, with them {ending.recorded.verdict}"
+    )
 
 
 def _held(protocol: Protocol, reading: Reading) -> str:

@@ -5,6 +5,7 @@ Leaves numbers that decide to `finals.py`, and tests shown beside them to `besid
 Rules:
 - The shape is that of the design: fields may be added, a change of one is a new version.
 - Every number that doesn't exist is null; nothing here is rounded.
+- Where outcomes were declared invalid, a comparison has both analyses; else it has no word of them.
 - The same outcomes, looks, basis and costs give the same bytes.
 """
 
@@ -19,20 +20,25 @@ from fairtrial.ledger.events import Head, Look
 from fairtrial.ledger.protocol import NANO_USD_MAX
 
 from .beside import Json, tests_beside, warnings_of
-from .boundaries import discordance_counts
 from .diagnosing import Diagnosis
 from .endings import Ending, endings
-from .estimates import Numbers
 from .evaluate import AnalysisContext, frame_of
-from .finals import Final, finals
+from .finals import Final, finals, second_finals
 from .frames import Frame
 from .interim import AfterStopping, after_stopping, futility_notes
 from .reasoning import reason_text
 from .result_body import ResultBody
-from .slot_values import ONE_OR_NONE
+from .result_numbers import (
+    discordant_member,
+    identity_members,
+    number_members,
+    second_endpoint,
+    standing_members,
+    units_members,
+    win_rate_member,
+)
 from .tipping import Change, Step, Tipping
-from .winning import EVEN, wins_of
-from .wording import cluster_noun, in_points, plural, unit_noun
+from .wording import cluster_noun, plural, unit_noun
 
 __all__ = ("detail", "frame_shape", "look_rows")
 
@@ -145,7 +151,7 @@ def _units(context: AnalysisContext, body: ResultBody, paired: int, clusters: in
 
 def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
     comparison = ending.comparison
-    return {
+    shape: Json = {
         "name": comparison.name,
         "treatment": comparison.treatment,
         "control": comparison.control,
@@ -165,6 +171,18 @@ def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
             for row in look_rows(context, look, number, comparison.name)
         ],
     }
+    if ending.second is not None and ending.recorded is not None:
+        shape["without_invalidated"] = {
+            "recorded_verdict": ending.recorded.verdict,
+            "recorded_reason_code": ending.recorded.reason_code,
+            "verdict": ending.second.verdict.verdict,
+            "reason_code": ending.second.verdict.reason_code,
+            "endpoints": [
+                second_endpoint(comparison, final)
+                for final in second_finals(frame, ending, ending.second)
+            ],
+        }
+    return shape
 
 
 def _assigned(frame: Frame, ending: Ending) -> Json | None:
@@ -186,15 +204,11 @@ def _endpoint(context: AnalysisContext, frame: Frame, ending: Ending, final: Fin
     comparison, plan = ending.comparison, frame.plan
     excluded = [plan.units[index] for index in pairs.excluded[:_EXCLUDED_MAX].tolist()]
     shape: Json = {
-        "name": final.endpoint.name,
-        "role": final.endpoint.role,
-        "type": final.endpoint.type,
-        "in_points": in_points(final.endpoint),
-        "assigned": pairs.treated is not None,
-        **_numbers(final, first, comparison.control, comparison.treatment),
+        **identity_members(final),
+        **number_members(final, first, comparison.control, comparison.treatment),
         "tests": tests_beside(frame, final),
-        "discordant": _discordant(final, first),
-        "win_rate": _win_rate(final, first),
+        "discordant": discordant_member(final, first),
+        "win_rate": win_rate_member(final, first),
         "bounds": {
             "lower": final.bounds.lower,
             "upper": final.bounds.upper,
@@ -202,51 +216,15 @@ def _endpoint(context: AnalysisContext, frame: Frame, ending: Ending, final: Fin
         },
         "after_stopping": _after_stopping(context, ending, final),
         "tipping": _tipping(final.tipping),
-        "units": {
-            "planned": pairs.planned,
-            "paired": int(pairs.units.size),
-            "clusters": first.clusters,
-            "excluded_count": int(pairs.excluded.size),
-            "excluded": excluded,
-            "lost": dict(pairs.lost),
-            "missing": {arm: dict(counts) for arm, counts in pairs.statuses.items()},
-        },
-        "eligible": None if final.reading is None else final.reading.eligible,
-        "why_not": [] if final.reading is None else list(final.reading.why_not),
-        "undetermined": final.undetermined,
+        "units": units_members(final, excluded),
+        **standing_members(final),
         "warnings": warnings_of(frame, ending, final),
     }
     if len(final.scales) > 1:
-        shape["log"] = _numbers(final, final.scales[1], comparison.control, comparison.treatment)
+        shape["log"] = number_members(
+            final, final.scales[1], comparison.control, comparison.treatment
+        )
     return shape
-
-
-def _numbers(final: Final, numbers: Numbers, control: str, treatment: str) -> Json:
-    return {
-        "scale": numbers.scale,
-        "arms": {control: numbers.control, treatment: numbers.treatment},
-        "difference": numbers.estimate,
-        "standard_error": numbers.standard_error,
-        "df": numbers.df,
-        "interval": _interval(final, numbers),
-        "discordant_clusters": numbers.discordant_clusters
-        if discordance_counts(final.endpoint) and final.pairs.treated is None
-        else None,
-    }
-
-
-def _interval(final: Final, numbers: Numbers) -> Json | None:
-    if numbers.lower is None or numbers.upper is None:
-        return None
-    return {
-        "lower": numbers.lower,
-        "upper": numbers.upper,
-        "level": 1.0 - final.nominal_p,
-        "method": "+".join(numbers.parts),
-        "parts": {
-            name: {"lower": lower, "upper": upper} for name, (lower, upper) in numbers.parts.items()
-        },
-    }
 
 
 def _after_stopping(context: AnalysisContext, ending: Ending, final: Final) -> Json | None:
@@ -274,25 +252,6 @@ def _tipping(found: Tipping | None) -> Json | None:
             for step in found.steps
         ],
     }
-
-
-def _discordant(final: Final, numbers: Numbers) -> Json | None:
-    if final.endpoint.type not in ONE_OR_NONE or final.pairs.treated is not None:
-        return None
-    return {
-        "only_control": numbers.only_control,
-        "only_treatment": numbers.only_treatment,
-    }
-
-
-def _win_rate(final: Final, numbers: Numbers) -> Json | None:
-    """Returns the treatment's win rate with its limits, and what it is made of."""
-    if final.endpoint.type != "win_rate":
-        return None
-    limits = (numbers.lower, numbers.upper)
-    lower, upper = (None if limit is None else EVEN + limit for limit in limits)
-    counts = wins_of(final.pairs)._asdict()
-    return {"estimate": numbers.treatment, "lower": lower, "upper": upper, **counts}
 
 
 def look_rows(context: AnalysisContext, look: Look, number: int, name: str) -> list[Json]:
@@ -346,7 +305,10 @@ def _warnings(context: AnalysisContext) -> list[str]:
     found: list[str] = []
     invalid = len(context.outcomes.invalidated)
     if invalid:
-        found.append(f"outcomes declared invalid: {invalid}; the numbers show their old values")
+        found.append(
+            f"outcomes declared invalid: {invalid}; the first analysis has their old values, the"
+            " second what the protocol says of invalidated outcomes"
+        )
     for name, reason in _accepted(context).items():
         found.append(f"accepted in the protocol, {name.replace('_', ' ')}: {reason}")
     return found

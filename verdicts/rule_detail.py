@@ -18,6 +18,7 @@ import msgspec
 from fairtrial.analysis.block_rules import Flagging, Threshold
 from fairtrial.analysis.precision_bounds import PrecisionBound
 from fairtrial.analysis.values import Undetermined
+from fairtrial.analysis.verdict import Verdict
 from fairtrial.ledger.events import Head
 from fairtrial.ledger.protocol import Population, Protocol
 
@@ -86,7 +87,7 @@ def _comparison(context: AnalysisContext, found: Judgement) -> Json:
         for number, look in enumerate(context.taken, start=1)
         for row in look_rows(context, look, number, gate.name)
     ]
-    return {
+    shape: Json = {
         "name": gate.name,
         "treatment": gate.treatment,
         "control": gate.control,
@@ -97,6 +98,21 @@ def _comparison(context: AnalysisContext, found: Judgement) -> Json:
         "diagnostics": [],
         "endpoints": [_endpoint(context.protocol, found, one) for one in differences(found)],
         "looks": looks,
+    }
+    if found.second is not None and found.recorded is not None:
+        shape["without_invalidated"] = _second(context.protocol, found.recorded, found.second)
+    return shape
+
+
+def _second(protocol: Protocol, recorded: Verdict, second: Judgement) -> Json:
+    """Returns the second analysis: its verdict, its bounds, and every endpoint's numbers."""
+    return {
+        "recorded_verdict": recorded.verdict,
+        "recorded_reason_code": recorded.reason_code,
+        "verdict": second.verdict.verdict,
+        "reason_code": second.verdict.reason_code,
+        "judged": _bound(second.bound),
+        "endpoints": [_endpoint(protocol, second, one) for one in differences(second)],
     }
 
 

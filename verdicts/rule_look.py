@@ -98,7 +98,23 @@ def _look_endpoint(context: AnalysisContext, found: Judgement, number: int) -> L
 @lru_cache(maxsize=1)
 def ended_judgement(context: AnalysisContext) -> Judgement:
     """Returns the judgement that the result states, after what ended the experiment."""
-    found = judge(rule_scores(context))
+    found = _ended(context, judge(rule_scores(context)))
+    if not context.outcomes.invalidated:
+        return found
+    second = _ended(context, judge(rule_scores(context, invalidated=True)))
+    word, recorded = second.verdict.verdict, found.verdict
+    found = replace(found, recorded=recorded, second=second)
+    if word == recorded.verdict:
+        return found
+    text = (
+        f"without the outcomes that were declared invalid the verdict is {word},"
+        f" with them {recorded.verdict}"
+    )
+    return replace(found, verdict=Verdict("inconclusive", "invalidated"), reason=text)
+
+
+def _ended(context: AnalysisContext, found: Judgement) -> Judgement:
+    """Returns what a judgement is worth after what ended the experiment."""
     if context.stopped_by not in ("last_look", "boundary"):
         person = context.stopped_by == "person"
         code: ReasonCode = "stopped_by_person" if person else "under_run"
@@ -110,11 +126,6 @@ def ended_judgement(context: AnalysisContext) -> Judgement:
         )
     if context.taken and not context.taken[-1].comparisons[0].endpoints[0].eligible:
         return _not_eligible(found)
-    if context.outcomes.invalidated:
-        other = judge(rule_scores(context, invalidated=True)).verdict.verdict
-        if other != found.verdict.verdict:
-            text = f"without the outcomes that were declared invalid the verdict is {other}"
-            return replace(found, verdict=Verdict("inconclusive", "invalidated"), reason=text)
     return found
 
 

@@ -55,6 +55,8 @@ class Judgement:
         planned: frozen units of the primary population; `lost` of them have no score.
         why_not: what keeps the flags from deciding.
         verdict: with its code; `reason` in words.
+        recorded: the verdict with the old scores of units that were declared invalid.
+        second: the judgement without them; both None where none was declared invalid.
     """
 
     scores: RuleScores
@@ -67,6 +69,8 @@ class Judgement:
     why_not: tuple[ReasonCode, ...]
     verdict: Verdict
     reason: str
+    recorded: Verdict | None = None
+    second: Judgement | None = None
 
 
 def gate_comparison(protocol: Protocol) -> Comparison:

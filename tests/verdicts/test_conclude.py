@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from fairtrial.ledger.events import Head
+from fairtrial.ledger.slots import STATUSES
 from fairtrial.ledger.state import AmendNote
+from fairtrial.verbs.text_result import result_text
 from fairtrial.verdicts.conclude import ResultBody, conclude, detail
 from fairtrial.verdicts.outcomes import collect_decisions
 
@@ -22,6 +24,7 @@ HARM = (
     "[{name: passed, role: primary, type: binary, value: passed, better: higher}, "
     "{name: unsafe, role: harm, type: binary, value: scores.unsafe, better: lower}]"
 )
+BESIDE = HARM.replace("role: harm", "role: secondary")
 HARM_DECISION = "{rule: superiority, margin: 0.0, harm: {alpha: 0.05, margin: 0.01}}"
 HEAD = Head(size=7, root="ab" * 32)
 
@@ -354,10 +357,36 @@ def test_invalidated_outcomes_void_a_verdict_they_would_change(bridge: Any) -> N
     body = conclude(other.context)
     assert ("inconclusive", "invalidated") == (body.verdict, body.reason_code)
     said = "without the outcomes that were declared invalid the verdict is inconclusive"
-    assert said == body.reason
+    assert f"{said}, with them adopt" == body.reason
     assert conclude(same.context).comparisons[0].endpoints == body.comparisons[0].endpoints
-    warnings = long_form(other)["warnings"]
-    assert "outcomes declared invalid: 20; the numbers show their old values" in warnings
+    assert "outcomes declared invalid: 20; the first analysis" in long_form(other)["warnings"][0]
+
+
+def test_invalidated_outcomes_bring_the_second_analysis_into_the_long_form(bridge: Any) -> None:
+    """Its estimates and limits are those of a run that never had the outcomes."""
+    units = bridge.units(60, 5)
+    answers = rated(bridge, {"A": 0.2, "B": 0.8}, unsafe={"A": 0.3, "B": 0.4})
+    trial = bridge.trial(units, answers, endpoints=BESIDE).run()
+    assert "without_invalidated" not in long_form(trial)["comparisons"][0]
+    gone = [slot.position for slot in trial.plan.slots() if slot.arm == "B" and slot.unit < "u020"]
+    trial.context.outcomes.invalidated.update(dict.fromkeys(gone, 99))
+    (comparison,) = long_form(trial)["comparisons"]
+    second = comparison["without_invalidated"]
+    clean = bridge.trial(units, answers, endpoints=BESIDE).run()
+    for position in gone:
+        clean.context.outcomes.status[position - 1] = 1 + STATUSES.index("error")
+    (expected,) = long_form(clean)["comparisons"]
+    assert ("adopt", "inconclusive") == (second["recorded_verdict"], second["verdict"])
+    for found, wanted in zip(second["endpoints"], expected["endpoints"], strict=True):
+        assert all(
+            found[name] == wanted[name] for name in ("name", "difference", "interval", "arms")
+        )
+        first = next(one for one in comparison["endpoints"] if one["name"] == found["name"])
+        assert first["difference"] != found["difference"]
+    text = result_text(long_form(trial))
+    assert "ADOPT (interval favours), without them (below) INCONCLUSIVE (missing over" in text
+    assert "100 declared invalid" in text
+    assert 3 == text.count("passed   "), "two tables and a look"
 
 
 def note(class_: str, *sections: str) -> AmendNote:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,12 +128,17 @@ def concluded(table: Table, *edits: Edit, **more: object) -> ResultBody:
     return conclude_rule(context_of(table, *edits, **more))  # type: ignore[arg-type]  # as context_of has them
 
 
-def shown(context: AnalysisContext) -> dict[str, object]:
-    """Returns the part of the long form that rules have alone."""
+def long_form(context: AnalysisContext) -> Any:
+    """Returns the long form as JSON."""
     data = rule_detail(
         context, conclude_rule(context), experiment="t", basis=HEAD, spend_nanousd={"score": 0}
     )
-    found = json.loads(data)["rule"]
+    return json.loads(data)
+
+
+def shown(context: AnalysisContext) -> dict[str, object]:
+    """Returns the part of the long form that rules have alone."""
+    found = long_form(context)["rule"]
     assert isinstance(found, dict)
     return found
 
@@ -203,6 +209,10 @@ def test_invalid_scores_that_matter_leave_it_open() -> None:
     body = concluded(table, EASY, invalidated=wrong)
     assert (body.verdict, body.reason_code) == ("inconclusive", "invalidated")
     assert "the verdict is adopt" in body.reason
+    (comparison,) = long_form(context_of(table, EASY, invalidated=wrong))["comparisons"]
+    without = comparison["without_invalidated"]
+    assert ("inconclusive", "adopt") == (without["recorded_verdict"], without["verdict"])
+    assert without["judged"]["lower"] >= 0.95
     body = concluded(rows(), invalidated=("u0003-1",))
     assert body.verdict == "adopt"
 
