@@ -7,6 +7,7 @@ Rules:
 - Entries are copied and checked first; blobs are those that the copied entries name, each checked.
 - Registered files go in as they are now, at their places from the ledger's folder; one that lies
   outside that folder, or isn't there, is named in the instructions.
+- Of a file that a later plan took over the bytes registered first go in too, from the blobs.
 - No receipt stands in the instructions: one that comes with the ledger vouches for nothing.
 """
 
@@ -24,6 +25,7 @@ from fairtrial.ledger.durable import create_folder, publish_new, sync_file, unfi
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.errors import StoreError
 from fairtrial.ledger.events import (
+    Amend,
     AttemptEnd,
     Blob,
     Decision,
@@ -38,8 +40,9 @@ from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.regular import is_regular
 from fairtrial.ledger.transfer import copy_ledger
 
-from .file_findings import blobs_of, protocol_folder, readable_events
-from .files import parse_file_list
+from .file_findings import blobs_of, readable_events
+from .files import FileEntry, digest_now, parse_file_list
+from .registered_places import Planned, places_of, protocol_folder
 from .sealing import Seals
 from .trial import Reader, check_begun, receipt_line
 
@@ -80,6 +83,7 @@ What is here
     {name}.d/blobs/  what its entries name by digest: sha256sum and b3sum show the same
     result-EXPERIMENT.json  the long form of each result, as the ledger names it by digest
     registered files, at their places from the ledger's folder
+    registered-EXPERIMENT/  what a later plan of this ledger replaced at its place
 
 What is not here
 {absent}
@@ -180,19 +184,45 @@ def _add_blobs(reader: Reader, contents: _Contents) -> None:
 
 def _add_registered(reader: Reader, contents: _Contents) -> None:
     """Adds the registered files that are here and lie within the ledger's folder."""
-    lists = {
-        event.experiment: event.files
-        for _, event in readable_events(reader)
-        if isinstance(event, (Register, Freeze))
-    }
-    for blob in lists.values():
+    planned: list[Planned] = [
+        (seq, event)
+        for seq, event in readable_events(reader)
+        if isinstance(event, (Register, Freeze, Amend))
+    ]
+    places = places_of(reader, planned)
+    lists = {e.experiment: (n, e.files) for n, e in planned if not isinstance(e, Amend)}
+    plans = {e.experiment: (n, e.protocol) for n, e in planned if not isinstance(e, Freeze)}
+    for name, (seq, blob) in lists.items():
         if not reader.blobs.has(blob):
             continue
         entries = parse_file_list(reader.blobs.get(blob))
         folder = protocol_folder(reader, entries)
         for entry in entries:
-            base = reader.folder if entry.role == "protocol" else folder
-            _add_file(reader, contents, base / entry.path)
+            is_own = entry.role == "protocol"
+            base = reader.folder if is_own else folder
+            since, kept = seq, _blob_of(entry)
+            if is_own and name in plans:
+                since, kept = max(seq, plans[name][0]), plans[name][1]
+            path = base / entry.path
+            found = digest_now(path)
+            by = places.replaced_by(path, after=since, found=found)
+            if by is None or found == kept.sha256:
+                _add_file(reader, contents, path)
+            else:
+                _add_replaced(reader, contents, f"registered-{name}/{entry.path}", kept)
+
+
+def _blob_of(entry: FileEntry) -> Blob:
+    return Blob(size=entry.size, blake3=entry.blake3, sha256=entry.sha256)
+
+
+def _add_replaced(reader: Reader, contents: _Contents, place: str, blob: Blob) -> None:
+    """Adds the bytes that were registered, when the ledger kept them."""
+    name = os.path.normpath(place.replace("../", ""))
+    if reader.blobs.has(blob):
+        contents.files[name] = reader.blobs.get(blob)
+    else:
+        contents.absent.append(f"{name}: replaced on record, and its bytes weren't kept")
 
 
 def _add_file(reader: Reader, contents: _Contents, path: Path) -> None:

@@ -8,51 +8,56 @@ Rules:
 - Files of a withdrawn experiment aren't compared: the next plan is often the same file, mended.
 - A list of files holds what the protocol names, no more and no less: one that is empty would leave
   nothing to compare.
-- A registered file that is there must be equal; one that isn't there is no finding, since an
+- A registered file that is there must be equal, or be what a later entry registered at its place:
+  replaced on record, which is said and no finding. One that isn't there is no finding, since an
   auditor may hold the ledger alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
 from fairtrial.ledger.canonical import decode_event
 from fairtrial.ledger.entry import may_be_entry, parse_entry
 from fairtrial.ledger.errors import LedgerError, StoreError
-from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Freeze, Register
+from fairtrial.ledger.events import Amend, AttemptEnd, Blob, Decision, Event, Freeze, Register
 from fairtrial.ledger.findings import Finding
 from fairtrial.ledger.protocol import decode_resolved
 from fairtrial.ledger.state import Experiment, State
 
 from .files import FileEntry, digest_now, parse_file_list, unlisted
+from .registered_places import Places, Planned, places_of, protocol_folder
 from .sealing import Seals
 from .trial import Reader
 
 # What is found in the place of a blob that isn't there.
 MISSING = "nothing"
 
-__all__ = ("MISSING", "blobs_of", "file_findings", "protocol_folder", "readable_events")
+__all__ = ("MISSING", "blobs_of", "file_findings", "readable_events")
 
 
 def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
     """Yields what is missing or differs among blobs and registered files."""
     newest: dict[str, tuple[int, Register | Freeze]] = {}
+    planned: list[Planned] = []
     seals = Seals(reader)
     for seq, event in readable_events(reader):
         yield from _seal_findings(reader, seals, state, seq, event)
         for blob in blobs_of(event):
             if blob.sha256 not in state.erased:
                 yield from _blob_finding(reader, seq, blob)
+        if isinstance(event, (Register, Freeze, Amend)):
+            planned.append((seq, event))
         if isinstance(event, (Register, Freeze)):
             newest[event.experiment] = (seq, event)
+    places = places_of(reader, planned)
     for name, (seq, event) in newest.items():
         known = state.experiments.get(name)
         if known is None or known.withdrawn_seq is not None:
             continue
-        yield from _list_findings(reader, state, name, seq, event)
+        yield from _list_findings(reader, known, places, seq, event)
 
 
 def _seal_findings(
@@ -116,9 +121,9 @@ def _is_missing(reader: Reader, blob: Blob) -> bool:
 
 
 def _list_findings(
-    reader: Reader, state: State, name: str, seq: int, event: Register | Freeze
+    reader: Reader, known: Experiment, places: Places, seq: int, event: Register | Freeze
 ) -> Iterator[Finding]:
-    known = state.experiments[name]
+    name = known.name
     try:
         data = reader.blobs.get(event.files)
     except LedgerError:
@@ -134,11 +139,13 @@ def _list_findings(
     folder = protocol_folder(reader, entries)
     for entry in entries:
         path = (reader.folder if entry.role == "protocol" else folder) / entry.path
-        expected = entry.sha256
+        expected, since = entry.sha256, seq
         if entry.role == "protocol":
-            expected = known.protocol.sha256
+            expected, since = known.protocol.sha256, max(seq, known.plan_seq)
         found = digest_now(path)
-        if found is not None and found != expected:
+        if found in (None, expected):
+            continue
+        if places.replaced_by(path, after=since, found=found) is None:
             where = f"{name}: {entry.field} {entry.path}"
             yield _finding("file", seq, where, f"SHA-256 {expected}", f"SHA-256 {found}")
 
@@ -155,14 +162,6 @@ def _unlisted(
         # The protocol is a blob: its own finding says what is wrong with it.
         return []
     return unlisted(entries, protocol, optional="units" if is_first else None)
-
-
-def protocol_folder(reader: Reader, entries: list[FileEntry]) -> Path:
-    """Returns the folder that the listed paths are relative to."""
-    for entry in entries:
-        if entry.role == "protocol":
-            return (reader.folder / entry.path).parent
-    return reader.folder
 
 
 def _finding(code: str, seq: int, where: str, expected: str, found: str) -> Finding:

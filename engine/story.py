@@ -5,7 +5,8 @@ Leaves every check to `ledger.replay`, and the numbers to the look and result ev
 Rules:
 - Entries are taken as they stand; what can't be read is skipped, since replay names it.
 - Order is by position, never by clock.
-- A registered file is equal, different, or not here; the last says nothing against the ledger.
+- A registered file is equal, different, replaced by what a later entry registered at its place, or
+  not here; the last two say nothing against the ledger.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
-from fairtrial.custody.file_findings import protocol_folder, readable_events
+from fairtrial.custody.file_findings import readable_events
 from fairtrial.custody.files import FileEntry, digest_now, parse_file_list
+from fairtrial.custody.registered_places import Places, Planned, places_of, protocol_folder
 from fairtrial.custody.trial import Reader, open_trial
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import (
@@ -62,11 +65,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileState(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered file beside the ledger: `equal`, `different` or `absent`."""
+    """A registered file beside the ledger: `equal`, `different`, `replaced` or `absent`.
+
+    `by` is the entry that registered what replaced it.
+    """
 
     path: str
     role: str
     state: str
+    by: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -150,25 +157,33 @@ def read_stories(ledger: Path) -> list[Story]:
 def stories_of(reader: Reader) -> list[Story]:
     """Returns the story of each experiment, in the order of registration."""
     stories: dict[str, Story] = {}
-    lists: dict[str, Blob] = {}
-    protocols: dict[str, Register | Amend] = {}
+    lists: dict[str, tuple[int, Blob]] = {}
+    protocols: dict[str, tuple[int, Register | Amend]] = {}
+    planned: list[Planned] = []
     for seq, event in readable_events(reader):
         if not event.experiment:
             continue
         story = stories.setdefault(event.experiment, Story(name=event.experiment))
         story.first.setdefault(event_kind(event), seq)
         _count(story, seq, event)
+        if isinstance(event, (Register, Freeze, Amend)):
+            planned.append((seq, event))
         if isinstance(event, (Register, Freeze)):
-            lists[event.experiment] = event.files
+            lists[event.experiment] = seq, event.files
         if isinstance(event, (Register, Amend)):
-            protocols[event.experiment] = event
-    for name, newest in protocols.items():
+            protocols[event.experiment] = seq, event
+    places = places_of(reader, planned)
+    for name, (seq, newest) in protocols.items():
         protocol = _protocol(reader, newest.resolved)
         if protocol is not None:
             stories[name].in_points = frozenset(e.name for e in protocol.endpoints if in_points(e))
             stories[name].targets = targets_of(protocol)
         if name in lists and stories[name].withdrawn is None:
-            stories[name].files = list(_file_states(reader, lists[name], newest.protocol))
+            at, files = lists[name]
+            stories[name].files = [
+                _compared(place, entry, places, after=max(seq, at) if own else at)
+                for entry, place, own in _listed(reader, files, newest.protocol)
+            ]
     return list(stories.values())
 
 
@@ -229,19 +244,24 @@ def _note(story: Story, seq: int, event: Event) -> None:
         story.sessions += 1
 
 
-def _file_states(reader: Reader, blob: Blob, protocol: Blob) -> Iterator[FileState]:
+def _listed(reader: Reader, blob: Blob, protocol: Blob) -> Iterator[tuple[FileEntry, Path, bool]]:
+    """Yields each listed file with the digest in force, its place, and whether it is the plan."""
     try:
         entries = parse_file_list(reader.blobs.get(blob))
     except LedgerError:
         return
     folder = protocol_folder(reader, entries)
     for entry in entries:
-        own = entry.role == "protocol"
-        path = (reader.folder if own else folder) / entry.path
-        expected = protocol.sha256 if own else entry.sha256
-        yield FileState(path=entry.path, role=entry.role, state=_state(path, entry, expected))
+        if entry.role == "protocol":
+            yield replace(entry, sha256=protocol.sha256), reader.folder / entry.path, True
+        else:
+            yield entry, folder / entry.path, False
 
 
-def _state(path: Path, entry: FileEntry, expected: str) -> str:
-    found = digest_now(path)
-    return "absent" if found is None else "equal" if found == expected else "different"
+def _compared(place: Path, entry: FileEntry, places: Places, *, after: int) -> FileState:
+    found, by = digest_now(place), None
+    if found is not None and found != entry.sha256:
+        by = places.replaced_by(place, after=after, found=found)
+    state = "absent" if found is None else "equal" if found == entry.sha256 else "different"
+    state = state if by is None else "replaced"
+    return FileState(path=entry.path, role=entry.role, state=state, by=by)

@@ -212,11 +212,17 @@ def _numbers_text(report: ReplayReport, stories: Sequence[Story]) -> str:
 def _files_text(report: ReplayReport, stories: Sequence[Story]) -> str:
     if "files" in report.skipped:
         return f"skipped: {report.skipped['files']}"
-    files = list({file.path: file for story in stories for file in story.files}.values())
+    each = [(story.name, file) for story in stories for file in story.files]
+    files = list({file.path: file for _, file in each if file.state != "replaced"}.values())
     parts = [
         f"{', '.join(names)} {word}"
         for state, word in (("equal", "equal"), ("different", "DIFFERENT"))
         if (names := [file.path for file in files if file.state == state])
+    ]
+    parts += [
+        f"{file.path} of {name}: replaced on record by entry {count(file.by)}"
+        for name, file in each
+        if file.by is not None
     ]
     absent = [file.path for file in files if file.state == "absent"]
     if absent:

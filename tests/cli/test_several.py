@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+from typing import Any
+
 import pytest
 
 from .conftest import BETTER, Shell
@@ -30,3 +34,30 @@ def test_name_left_out_means_the_one_experiment_that_is_open(shell: Shell) -> No
     assert "adopt" == shell.ok("result", "--json").json["verdict"]
     said = shell.ledger("run")
     assert (3, True) == (said.code, "the ledger holds several experiments" in said.err)
+
+
+def test_file_that_a_later_plan_took_over_is_no_difference(shell: Shell) -> None:
+    """It is replaced on record, its first bytes are in the bundle; any other change is one."""
+    shell.recorded(BETTER)
+    shell.ok("run")
+    shell.ok("result")
+    first = (shell.folder / "protocol.yaml").read_bytes()
+    old = _begin_next(shell, name="second")
+    shell.ok("register")
+    said = shell.ok("replay")
+    by = next(e["seq"] for e in _entries(shell) if e["event"]["experiment"] == "second")
+    assert f"protocol.yaml of {old}: replaced on record by entry {by}" in said.out
+    assert (True, False) == ("0 findings" in said.out, "DIFFER" in said.out)
+    shell.ok("export", "--bundle", "evidence.zip")
+    with zipfile.ZipFile(shell.folder / "evidence.zip") as bundle:
+        assert first == bundle.read(f"registered-{old}/protocol.yaml")
+        assert first != bundle.read("protocol.yaml")
+    with (shell.folder / "protocol.yaml").open("a") as file:
+        file.write("# later\n")
+    said = shell.ledger("replay")
+    assert (16, 2) == (said.code, said.out.count("protocol.yaml: file differs"))
+    assert "replaced on record" not in said.out
+
+
+def _entries(shell: Shell) -> list[Any]:
+    return [json.loads(line) for line in shell.ok("log", "--json").out.splitlines()]
