@@ -1,0 +1,76 @@
+"""docs/protocol.md has a row for every field that the code knows, and examples that are taken."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from fairtrial.ledger.protocol import encode_resolved
+from fairtrial.protocols.fields import PROTOCOL
+from fairtrial.protocols.file import parse_supported
+
+from .protocol_fields import Known, known_fields
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+ROWS = {
+    cells[0].strip("` "): [cell.strip() for cell in cells[1:]]
+    for line in re.findall(r"^\| (`.*) \|$", TEXT, flags=re.MULTILINE)
+    if (cells := line.split(" | "))
+}
+FIELDS = known_fields()
+SMALL, *EXAMPLES = re.findall(r"```yaml\n(.*?)```", TEXT, flags=re.DOTALL)
+
+
+def test_the_table_has_the_fields_of_the_code_and_no_other() -> None:
+    """A field without a row, or a row without a field, is refused here."""
+    assert {field.path for field in FIELDS} == set(ROWS)
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.path)
+def test_a_row_has_default_words_and_class(field: Known) -> None:
+    """`-` is for required fields alone, a default is that of the code, no choice is left out."""
+    kind, default, meaning, _refused, classed = ROWS[field.path]
+    if field.default is None:
+        assert "-" == default
+    elif field.default:
+        assert default.partition(";")[0] == field.default
+    else:
+        assert default not in ("", "-", "none")
+    assert set(field.words) <= set(re.findall(r"\w+", kind))
+    assert meaning
+    assert classed in ("F", "M", "C", "T")
+
+
+def test_every_field_can_be_described_where_it_is_missing() -> None:
+    """A message about a field has something to say for `expected`."""
+    assert [] == [field.path for field in FIELDS if field.expected in ("", "a value")]
+
+
+def test_required_sections_are_named() -> None:
+    """The sentence about what has to be there is that of the code."""
+    sentence = re.findall(r"A file has to have (.*?)\.\n", TEXT, flags=re.DOTALL)[0]
+    required = {name for name, entry in PROTOCOL.fields.items() if entry.is_required}
+    assert required == set(re.findall(r"`(\w+)`", sentence))
+
+
+def _merged(example: str) -> bytes:
+    """Returns the small protocol with the sections of an example in place of its own."""
+    import io
+
+    yaml: Any = YAML(typ="safe", pure=True)
+    out = io.BytesIO()
+    yaml.dump({**yaml.load(SMALL), **yaml.load(example)}, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_each_example_is_taken_and_changes_the_plan(example: str) -> None:
+    """What a reader copies is accepted and carried out by this version."""
+    small = parse_supported(SMALL.encode(), name="small", media="yaml")
+    merged = parse_supported(_merged(example), name="example", media="yaml")
+    assert encode_resolved(small) != encode_resolved(merged)
