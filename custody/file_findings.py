@@ -4,10 +4,11 @@ Leaves the levels before it to `ledger.replay`.
 
 Rules:
 - Every blob that an event names must be there, whole, unless it was redacted; sealed ones too, with
-  the artifacts that they name.
+  the artifacts that they name. One that several entries name is found once, at the first of them.
 - Files of a withdrawn experiment aren't compared: the next plan is often the same file, mended.
 - A list of files holds what the protocol names, no more and no less: one that is empty would leave
   nothing to compare.
+- Until the arms are open no finding says which arm a file belongs to.
 - A registered file that is there must be equal, or be what a later entry registered at its place:
   replaced on record, which is said and no finding. One that isn't there is no finding, since an
   auditor may hold the ledger alone.
@@ -25,7 +26,7 @@ from fairtrial.ledger.errors import LedgerError, StoreError
 from fairtrial.ledger.events import Amend, AttemptEnd, Blob, Decision, Event, Freeze, Register
 from fairtrial.ledger.findings import Finding
 from fairtrial.ledger.protocol import decode_resolved
-from fairtrial.ledger.state import Experiment, State
+from fairtrial.ledger.state import Experiment, State, is_blinded
 
 from .files import FileEntry, digest_now, parse_file_list, unlisted
 from .registered_places import Places, Planned, places_of, protocol_folder
@@ -42,12 +43,11 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
     """Yields what is missing or differs among blobs and registered files."""
     newest: dict[str, tuple[int, Register | Freeze]] = {}
     planned: list[Planned] = []
-    seals = Seals(reader)
+    seals, seen = Seals(reader), set[str]()
     for seq, event in readable_events(reader):
-        yield from _seal_findings(reader, seals, state, seq, event)
+        yield from _seal_findings(reader, seals, state, seq, event, seen)
         for blob in blobs_of(event):
-            if blob.sha256 not in state.erased:
-                yield from _blob_finding(reader, seq, blob)
+            yield from _blob_finding(reader, state, seq, blob, seen)
         if isinstance(event, (Register, Freeze, Amend)):
             planned.append((seq, event))
         if isinstance(event, (Register, Freeze)):
@@ -61,7 +61,7 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
 
 
 def _seal_findings(
-    reader: Reader, seals: Seals, state: State, seq: int, event: Event
+    reader: Reader, seals: Seals, state: State, seq: int, event: Event, seen: set[str]
 ) -> Iterator[Finding]:
     """Yields what is wrong with the sealed part of an ending and with its artifacts."""
     if not isinstance(event, (Decision, AttemptEnd)) or event.sealed is None:
@@ -70,8 +70,7 @@ def _seal_findings(
         where, expected = f"entry {seq} sealed", f"SHA-256 {event.sealed}"
         yield _finding("seal", seq, where, expected, "no blob with this digest")
     for blob in seals.blobs(event):
-        if blob.sha256 not in state.erased:
-            yield from _blob_finding(reader, seq, blob)
+        yield from _blob_finding(reader, state, seq, blob, seen)
 
 
 def readable_events(reader: Reader) -> Iterator[tuple[int, Event]]:
@@ -104,7 +103,15 @@ def blobs_of(event: Event) -> Iterator[Blob]:
             stack.extend(value)
 
 
-def _blob_finding(reader: Reader, seq: int, blob: Blob) -> Iterator[Finding]:
+def _blob_finding(
+    reader: Reader, state: State, seq: int, blob: Blob, seen: set[str]
+) -> Iterator[Finding]:
+    """Yields what is wrong with a blob, once however many entries name it."""
+    # By all three: an entry that names one of them wrongly is a finding of its own.
+    name = f"{blob.size} {blob.blake3} {blob.sha256}"
+    if blob.sha256 in state.erased or name in seen:
+        return
+    seen.add(name)
     try:
         reader.blobs.get(blob)
     except LedgerError as error:
@@ -146,7 +153,7 @@ def _list_findings(
         if found in (None, expected):
             continue
         if places.replaced_by(path, after=since, found=found) is None:
-            where = f"{name}: {entry.field} {entry.path}"
+            where = f"{name}: {_shown_field(known, entry.field)} {entry.path}"
             yield _finding("file", seq, where, f"SHA-256 {expected}", f"SHA-256 {found}")
 
 
@@ -161,7 +168,16 @@ def _unlisted(
     except LedgerError:
         # The protocol is a blob: its own finding says what is wrong with it.
         return []
-    return unlisted(entries, protocol, optional="units" if is_first else None)
+    faults = unlisted(entries, protocol, optional="units" if is_first else None)
+    if not is_blinded(known):
+        return faults
+    # A fault quotes the field of a file, which would say whose it is.
+    return [f"{len(faults)} entries that the protocol has otherwise"] if faults else []
+
+
+def _shown_field(known: Experiment, field: str) -> str:
+    """Returns the field that names a file; of blinded arms none in particular."""
+    return "arms" if is_blinded(known) and field.startswith("arms.") else field
 
 
 def _finding(code: str, seq: int, where: str, expected: str, found: str) -> Finding:

@@ -262,7 +262,7 @@ class Executor:
             return "ceiling", step.why
         code, said = self._faults.last(step.why)
         self._sink.note(said) if said else None
-        why = f"{STREAK_MAX} attempts in a row failed in arm {step.why}"
+        why = f"{STREAK_MAX} attempts in a row failed in {self._faults.called[step.why]}"
         return "arm_failing", f"{why} ({code})" if code else why
 
     async def _give_up(self, position: int) -> None:

@@ -5,6 +5,7 @@ Leaves counting tries and streaks to the fold.
 Rules:
 - The words of a driver are for the terminal, never for an event.
 - What a blinded arm says could name it: only its code is told.
+- Of a blinded arm the label isn't told either: whoever mends a program knows which one it was.
 """
 
 from __future__ import annotations
@@ -27,10 +28,15 @@ class Faults:
 
     Attributes:
         names: What each arm is called in front of people.
+        called: The same in a sentence about a failure.
     """
 
     def __init__(self, trial: Reader, known: Experiment) -> None:
         self.names = shown_names(trial, known)
+        self.called = {
+            name: "one of the arms" if is_blinded(known) else f"arm {shown}"
+            for name, shown in self.names.items()
+        }
         self._is_blinded = is_blinded(known)
         self._last: dict[str, tuple[str | None, str]] = {}
 
@@ -39,13 +45,13 @@ class Faults:
         code, said = answer.code, "" if self._is_blinded else answer.message
         self._last[slot.arm] = code, said
         why = f"{code}: {said}" if said else f"{code}"
-        return f"error in arm {self.names[slot.arm]}, {slot.unit}, attempt {number}: {why}"
+        return f"error in {self.called[slot.arm]}, {slot.unit}, attempt {number}: {why}"
 
     def unstorable(self, slot: Slot, what: str) -> str:
         """Returns a line about an answer that no event can hold."""
-        return f"arm {self.names[slot.arm]}, {slot.unit}: the answer can't be stored: {what}"
+        return f"{self.called[slot.arm]}, {slot.unit}: the answer can't be stored: {what}"
 
     def last(self, arm: str) -> tuple[str | None, str]:
         """Returns the code of an arm's last error, and a line with its words, if any."""
         code, said = self._last.get(arm, (None, ""))
-        return code, f"arm {self.names[arm]} said last: {said}" if said else ""
+        return code, f"{self.called[arm]} said last: {said}" if said else ""

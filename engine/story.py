@@ -88,7 +88,7 @@ class Story:
         open: Positions of slots whose newest attempt has no end.
         blinded: Nobody may know the arms yet.
         unblinded_early: The arms were opened before the data were complete.
-        in_points: Endpoints whose differences are differences of shares.
+        in_points: Endpoints whose differences are differences of shares; None: the plan is lost.
         targets: Of a threshold-rule experiment, what its precision is held against.
     """
 
@@ -110,7 +110,7 @@ class Story:
     result: Result | None = None
     last_look: Look | None = None
     files: list[FileState] = field(default_factory=list)
-    in_points: frozenset[str] = frozenset()
+    in_points: frozenset[str] | None = None
     targets: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -31,7 +31,7 @@ from fairtrial.ledger.errors import (
 )
 from fairtrial.ledger.events import FrozenArm, Refuse, Register
 from fairtrial.ledger.given import TABLE_BYTES_MAX
-from fairtrial.ledger.protocol import changed_fields, coded_field, driver_path
+from fairtrial.ledger.protocol import changed_fields, driver_path, unnamed_field
 from fairtrial.ledger.regular import read_regular
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, next_number
 from fairtrial.protocols.file import parse_protocol
@@ -117,7 +117,7 @@ def _protocol_change(trial: Trial, known: Experiment, path: Path, registered: by
     field = first.field
     if is_blinded(known):
         # Values of arms aren't repeated on terminals of a blinded experiment.
-        field = coded_field(trial.protocol(known), field)
+        field = unnamed_field(trial.protocol(known), field)
         values = _digest(values[0]), _digest(values[1])
     return _Change(
         field,
@@ -147,7 +147,9 @@ def _refuse_file(
     trial: Trial, known: Experiment, act: str, entry: FileEntry, found: str, what: str
 ) -> NoReturn:
     todo = "put the frozen file back, or register a new experiment"
-    field = coded_field(trial.protocol(known), entry.field)
+    # Until the arms are open a field path would tell whose file it is.
+    protocol = trial.protocol(known)
+    field = unnamed_field(protocol, entry.field) if is_blinded(known) else entry.field
     refuse(trial, known, act, _Change(field, entry.sha256, found, what, todo))
 
 

@@ -157,6 +157,7 @@ __all__ = (
     "primaries",
     "score_name",
     "section_digests",
+    "unnamed_field",
 )  # fmt: skip
 
 NANO_USD = 10**9
@@ -311,6 +312,12 @@ def coded_field(protocol: Protocol, field: str) -> str:
     name, dot, rest = after.partition(".")
     is_arm = arms and before in ("", "budget.") and name in codes
     return f"{before}arms.{codes[name]}{dot}{rest}" if is_arm else field
+
+
+def unnamed_field(protocol: Protocol, field: str) -> str:
+    """Returns a field path that tells no blinded arm, not even by its place; others as they are."""
+    coded = coded_field(protocol, field)
+    return coded.partition("arms.")[0] + "arms" if coded != field else field
 
 
 def changed_fields(old: Protocol, new: Protocol) -> list[ChangedField]:

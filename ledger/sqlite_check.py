@@ -49,14 +49,18 @@ def check_database(query: Query, where: str, *, start: int = 0) -> Iterator[Stor
         BusyError: Another program keeps the database.
     """
     rows = partial(_rows, start=start)
-    first = (_header, _schema, _before)
+    first, said = (_header, _schema, _before), set[str]()
     for part in (*first, rows) if start else (*first, _structure, rows):
         try:
             yield from part(query, where)
         except BusyError:
             raise
         except StoreError as error:
-            yield StoreFinding("structure", None, where, "a readable database", str(error) + _HINT)
+            # What no part can read is one thing that is wrong, not one for each part.
+            if str(error) not in said:
+                said.add(str(error))
+                found = str(error) + _HINT
+                yield StoreFinding("structure", None, where, "a readable database", found)
 
 
 def _header(query: Query, where: str) -> Iterator[StoreFinding]:

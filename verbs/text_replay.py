@@ -342,8 +342,9 @@ def _numbers_of(result: Result, story: Story) -> str:
         return f" (precision {100 * low:.1f} to {100 * high:.1f} %, target {target:g} %)"
     if endpoint.difference is None:
         return ""
-    points = endpoint.name in story.in_points
+    points = story.in_points is not None and endpoint.name in story.in_points
     text = difference(endpoint.difference, points=points)
     if endpoint.lower is not None or endpoint.upper is not None:
         text += f", {interval(endpoint.lower, endpoint.upper, points=points)}"
-    return f" ({text})"
+    lacking = "unit not known without the plan: " if story.in_points is None else ""
+    return f" ({lacking}{text})"

@@ -22,9 +22,11 @@ def since_text(report: ReplayReport) -> str:
     """Returns the whole report."""
     since = report.since
     assert since is not None, "a replay from a head on"
-    last = count(since.size - 1)
-    taken = f"{since.source}: entries 0-{last}"
-    if since.hashed:
+    taken = f"{since.source}: entries 0-{count(since.size - 1)}"
+    if report.size < since.size:
+        short = quantity(report.size, "entry", "entries")
+        taken = f"{since.source}: the ledger ends before it, with {short}; none was checked"
+    elif since.hashed:
         taken += " were hashed and compared with it; nothing else of them was checked"
     else:
         taken += " were taken from it and NOT read again"
@@ -55,4 +57,6 @@ def _record_text(report: ReplayReport) -> str:
 def since_record_line(report: ReplayReport) -> str:
     """Returns the line of the record's word, bounded by what was read."""
     assert report.since is not None, "a replay from a head on"
+    if report.size < report.since.size:
+        return f"{record_words(report)}     CHECKED: nothing, the ledger ends before the head"
     return f"{record_words(report)}     CHECKED: entries from {count(report.since.size)} on alone"

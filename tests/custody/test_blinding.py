@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from fairtrial.engine.inspecting import (
     show_event,
     status,
 )
+from fairtrial.engine.progress import Progress
 from fairtrial.engine.session import (
     amend_protocol,
     freeze_experiment,
@@ -56,6 +58,21 @@ from .blinded_trial import (
 )
 
 STORES = ("ledger.db", "ledger.jsonl")
+
+
+class Heard:
+    """A sink that keeps every line for people."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Keeps a line."""
+        self.notes.append(text)
+
+    def progress(self, progress: Progress) -> None:
+        """Keeps a view as it is shown."""
+        self.notes.append(repr(progress))
 
 
 def events(ledger: Path) -> list[Event]:
@@ -318,6 +335,35 @@ def test_changed_driver_is_refused_without_a_name(tmp_path: Path) -> None:
         run(ledger, None, actor=ACTOR)
     assert [] == [secret for secret in SECRETS if secret in str(caught.value)]
     assert [] == [secret for secret in SECRETS if secret in ledger.read_bytes().decode("latin-1")]
+
+
+@pytest.mark.slow
+def test_no_refusal_finding_or_fault_names_an_arm(tmp_path: Path) -> None:
+    """A changed file of one arm, and an arm that fails, are told without arm, label or place."""
+    home = folder(tmp_path)
+    ledger = home / "ledger.db"
+    path = write_plan(home, units=40)
+    # One program each, and one of them always fails.
+    (home / "bad.py").write_text('def ask(job):\n    return {"status": "error"}\n')
+    text = path.read_text()
+    at = text.index(f"  {NEW}: ")
+    own = text[at:].replace("arm:ask", "bad:ask", 1).replace("arm.py", "bad.py", 1)
+    path.write_text(text[:at] + own)
+    register_protocol(ledger, path, actor=ACTOR)
+    sink = Heard()
+    failed = run(ledger, None, actor=ACTOR, sink=sink)
+    assert ("arm_failing", True) == (failed.reason, "failed in one of the arms" in str(failed.note))
+    (home / "bad.py").write_text("# mended\n")
+    with pytest.raises(DigestMismatchError) as caught:
+        run(ledger, None, actor=ACTOR)
+    report = replay_ledger(ledger)
+    assert ["file_differs"] == [finding.code for finding in report.findings]
+    assert failed.note is not None
+    told = [failed.note, str(caught.value), *caught.value.__notes__, *sink.notes]
+    told += [repr(report.findings), repr(events(ledger)[-1])]
+    for one in told:
+        assert [] == [name for name in (OLD, NEW) if name in one]
+        assert None is re.search(r"\barm (X|Y)\b|arms\.\w", one), one
 
 
 def _blob_files(ledger: Path) -> Path:
