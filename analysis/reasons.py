@@ -41,6 +41,7 @@ class Facts:
         bound: a one-sided bound; `target` what it is compared with.
         held: name of the method that makes the claim when two disagree.
         detail: what a diagnostic found, or why a run ended.
+        from_even: the difference is a win rate's distance from one half.
         assigned: each unit is in one arm only.
         guards: the registered floors.
     """
@@ -69,6 +70,7 @@ class Facts:
     target: float | None = None
     held: str = ""
     detail: str = ""
+    from_even: bool = False
     assigned: bool = False
     guards: Guards = field(default_factory=Guards)
 
@@ -100,7 +102,11 @@ def _interval(facts: Facts) -> str:
     span = _range(facts)
     if not span or facts.estimate is None:
         return ""
-    return f" ({signed(facts.estimate, in_points=facts.in_points)}, interval {span})"
+    return f" ({signed(facts.estimate, in_points=facts.in_points)}{_from(facts)}, interval {span})"
+
+
+def _from(facts: Facts) -> str:
+    return " from a win rate of 50 %" if facts.from_even else ""
 
 
 def _margin(facts: Facts) -> str:
@@ -125,9 +131,10 @@ def _spans(facts: Facts) -> str:
     if not _range(facts):
         return "the data do not tell which arm is better"
     question = f"a margin of {_margin(facts)} is" if facts.margin > 0.0 else "either arm may be"
+    what = f"the difference{_from(facts)} may be {_range(facts)}"
     if facts.margin > 0.0:
-        return f"the difference may be {_range(facts)}, so {question} neither met nor ruled out"
-    return f"the difference may be {_range(facts)}, so {question} the better one"
+        return f"{what}, so {question} neither met nor ruled out"
+    return f"{what}, so {question} the better one"
 
 
 def _harm(facts: Facts) -> str:

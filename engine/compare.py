@@ -11,7 +11,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -142,7 +142,7 @@ def compare_table(
     frame = frame_of(context)
     ending = endings(context, frame)[0]
     final = finals(frame, ending)[0]
-    warnings = (*warnings_of(frame, ending, final), *_lost_warning(_missing(implied, final)))
+    warnings = warnings_of(frame, ending, final)
     return _report(implied, body, final, tests_beside(frame, final), warnings)
 
 
@@ -273,17 +273,25 @@ def _report(
         only_treatment=numbers.only_treatment if counted else None,
         tests=tests,
         would_be=body.verdict,
-        reason=body.reason,
+        reason=_reason(body),
         reason_code=body.reason_code,
         notes=table.notes,
         warnings=tuple(warnings),
     )
 
 
+def _reason(body: ResultBody) -> str:
+    """Returns the reason in words of a comparison that has no protocol."""
+    # The limit is that of the plan which `init --from` writes: nobody has registered one.
+    return body.reason.replace("the protocol allows", "the plan of `init --from` allows")
+
+
 def _columns(table: OutcomeTable) -> dict[str, str]:
     columns = {"unit": table.unit_column, "value": table.value_column}
     if table.layout == "long":
         columns["arm"] = "arm"
+    else:
+        columns["value"] = f"{table.control}, {table.treatment}"
     if table.cluster_column is not None:
         columns["cluster"] = table.cluster_column
     return columns
@@ -304,12 +312,6 @@ def _missing(implied: _Implied, final: Final) -> dict[str, dict[str, int]]:
             counts |= {"replay_miss": pairs.lost[arm]} if pairs.lost[arm] else {}
         found[name] = counts
     return found
-
-
-def _lost_warning(missing: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    lost = sum(sum(counts.values()) for counts in missing.values())
-    if lost:
-        yield f"outcomes that are missing or can't be graded: {lost}"
 
 
 def _id(name: str) -> str:

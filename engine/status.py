@@ -95,6 +95,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     ceiling_usd: float | None
     looks: LookCount
     look_fractions: tuple[float, ...]
+    look_clusters: tuple[int, ...]
     next_look_last: int | None
     waiting_for_look: int
     blinded: bool
@@ -164,6 +165,11 @@ def next_command(known: Experiment, word: str, several: str) -> str:
     return verb if word == "withdrawn" else f"{verb}{name}"
 
 
+def _ceiling_usd(known: Experiment) -> float | None:
+    ceiling = known.rules.usd_nanousd if known.rules is not None else None
+    return None if ceiling is None else ceiling / 1e9
+
+
 def _ceiling_field(known: Experiment) -> str:
     """Returns the field of a ceiling that a run would stop at again; "" when it would go on."""
     if known.last_stop == "wall_time":
@@ -197,7 +203,6 @@ def status_of(trial: Trial, known: Experiment) -> Status:
     waiting = waiting_for(trial.log.state, known)
     several = known.name if len(trial.log.state.experiments) > 1 else ""
     last = known.looks[len(known.taken)].last if not over and known.looks else None
-    ceiling = known.rules.usd_nanousd if known.rules is not None else None
     return Status(
         v=1,
         experiment=known.name,
@@ -211,9 +216,10 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         spent_usd=sum(spent) / 1e9,
         reserved_usd=sum(tally.reserved_nanousd for tally in known.tallies) / 1e9,
         expected_usd=_expected_usd(known, spent),
-        ceiling_usd=None if ceiling is None else ceiling / 1e9,
+        ceiling_usd=_ceiling_usd(known),
         looks=LookCount(taken=len(known.taken), planned=len(known.looks)),
         look_fractions=tuple(look.tests[0].fraction for look in known.looks),
+        look_clusters=tuple(look.clusters for look in known.looks),
         next_look_last=last,
         waiting_for_look=_waiting(known, last),
         blinded=blinded,

@@ -6,7 +6,7 @@ Rules:
 - One look at the end, superiority, alpha 0.05; lost outcomes leave their pair, the arms' own
   failures count as failures; more than 2 % lost give no verdict.
 - The same table gives the same bytes. The seed, which only orders units and draws Monte Carlo
-  patterns here, comes from the table's digest.
+  patterns here, comes from the outcomes that are compared: an unused column doesn't change it.
 - A table that was long CSV with 0 and 1 or numbers is kept as it is; any other is written out long.
 - Findings of the power check are accepted with the reason that the outcomes exist already.
 """
@@ -58,16 +58,16 @@ def table_trial(
     is_csv = not table.name.endswith((".jsonl", ".ndjson"))
     verbatim = table.layout == "long" and is_csv and not table.translated
     return TableTrial(
-        protocol=_protocol(table, data, id, verbatim, is_hopeless),
+        protocol=_protocol(table, id, verbatim, is_hopeless),
         units=_units(table),
         outcomes=data if verbatim else _outcomes(table),
     )
 
 
-def _protocol(table: OutcomeTable, data: bytes, id: str, verbatim: bool, is_hopeless: bool) -> str:
+def _protocol(table: OutcomeTable, id: str, verbatim: bool, is_hopeless: bool) -> str:
     control, treatment = arm_names(table)
     columns = _columns(table, verbatim)
-    seed = int.from_bytes(sha256(data).digest()[:4], "big")
+    seed = _seed(table)
     lines = [
         f"# Made from {_plain(table.name)}. The outcomes came first, as the result will say.",
         "protocol: 1",
@@ -107,6 +107,13 @@ def _protocol(table: OutcomeTable, data: bytes, id: str, verbatim: bool, is_hope
         "budget: {usd: 0}                 # nothing is asked again",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _seed(table: OutcomeTable) -> int:
+    """Returns a number made from what is compared, whatever else and in what order it stood."""
+    rows = [(row.unit, row.arm, row.replicate, row.status, row.value) for row in table.rows]
+    used = json.dumps([sorted(table.units), sorted(rows)]).encode()
+    return int.from_bytes(sha256(used).digest()[:4], "big")
 
 
 def _cluster(table: OutcomeTable) -> str:

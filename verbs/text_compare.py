@@ -4,6 +4,7 @@ Leaves the numbers to `engine/compare.py`, the table's form to `text_result.py`.
 
 Rules:
 - There is no verdict: what it would be is said, and that nothing was registered.
+- What is missing is said once, with what left for it.
 - How the file was read is said first, since everything follows from it.
 """
 
@@ -17,6 +18,10 @@ from .text_numbers import count, quantity
 from .text_result import endpoint_lines, table_lines
 
 __all__ = ("compare_text",)
+
+_LEFT = "excluded in "
+# A table has no run in which something could be lost: what a status means is what isn't in it.
+_LOST = {"ungraded": "without a value", "replay_miss": "without a row"}
 
 
 def compare_text(report: CompareReport, *, following: str) -> str:
@@ -33,7 +38,7 @@ def compare_text(report: CompareReport, *, following: str) -> str:
         f"{report.treatment} minus {report.control}  ({report.control} {why})",
         *table_lines([endpoint], report.control, report.treatment),
         *endpoint_lines(endpoint, report.control, report.treatment),
-        *(f"missing: {text}" for text in _missing(report)),
+        *_missing(report),
         *(f"note: {note}" for note in report.notes),
         f"would be: {report.would_be.upper()}: {report.reason}",
         f"Not registered, nothing written. To put it on record: {following}",
@@ -56,11 +61,14 @@ def _read_text(report: CompareReport) -> str:
 
 
 def _missing(report: CompareReport) -> list[str]:
-    return [
-        f"{arm} {', '.join(f'{count(number)} {status}' for status, number in counts.items())}"
-        for arm, counts in report.missing.items()
-        if counts
-    ]
+    """Returns one line of what is missing where, and what left for it; none where nothing is."""
+    arms = [f"{arm} {_lost(counts)}" for arm, counts in report.missing.items() if counts]
+    left = [text for text in report.warnings if text.startswith(_LEFT)]
+    return ["missing: " + "; ".join([*arms, *left])] if arms or left else []
+
+
+def _lost(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count(number)} {_LOST.get(word, word)}" for word, number in counts.items())
 
 
 def _endpoint(report: CompareReport) -> dict[str, Any]:
@@ -95,5 +103,5 @@ def _endpoint(report: CompareReport) -> dict[str, Any]:
         },
         "tests": report.tests,
         "discordant": None if report.only_control is None else discordant,
-        "warnings": report.warnings,
+        "warnings": [text for text in report.warnings if not text.startswith(_LEFT)],
     }

@@ -17,6 +17,7 @@ from .output import label
 from .text_numbers import count, difference, interval, p_value, quantity, value
 from .text_replay import anchor_words
 from .text_result import missing_text
+from .text_why import why_text
 
 __all__ = ("closing_text", "experiment_text", "opening_text", "proof_text")
 
@@ -35,7 +36,8 @@ def experiment_text(shown: Shown) -> str:
     endpoint = comparison["endpoints"][0]
     labels = detail["labels"]
     control, treatment = comparison["control"], comparison["treatment"]
-    looks = " and ".join(f"{look.fraction:.2f}" for look in design.power.looks)
+    planned = " and ".join(f"{look.planned:g}" for look in design.power.looks)
+    falls = " and ".join(f"{look.fraction:.2f}" for look in design.power.looks)
     lines = [
         f"{shown.experiment.title}: {labels[control]} ({control}, the incumbent) against"
         f" {labels[treatment]} ({treatment})",
@@ -43,7 +45,8 @@ def experiment_text(shown: Shown) -> str:
             "register",
             f"{detail['experiment']}   {count(len(design.units.ids))} units,"
             f" {design.plan.cluster_count} repositories, {count(design.plan.slot_count)} slots,"
-            f" looks at {looks}     entries {shown.first_seq}-{shown.first_seq + 1}",
+            f" entries {shown.first_seq}-{shown.first_seq + 1}\n"
+            f"looks planned at {planned} of the repositories, with {falls} of the information",
         ),
         label("outcomes", _outcomes_text(shown)),
         *(_look_line(look, index, comparison) for index, look in enumerate(comparison["looks"])),
@@ -67,7 +70,7 @@ def _look_line(look: dict[str, Any], index: int, comparison: dict[str, Any]) -> 
     end = index + 1 == len(comparison["looks"])
     head = f"{count(look['n'])} units  {difference(look['estimate'], points=True)}"
     if not look["eligible"]:
-        why = ", ".join(look["why_not"]).replace("_", " ")
+        why = _in_repositories(why_text(look["why_not"]))
         goes = "end" if end else "go on"
         return label(f"look {look['look']}", f"{head}  cannot decide ({why})   {goes}")
     crossed = "boundary crossed" if look["crossed"] != "no" else "end" if end else "go on"

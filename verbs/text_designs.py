@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from .output import label
 from .text_numbers import count, value
+from .text_why import WHY_WORDS
 
 __all__ = ("assigned_lines", "second_head", "win_rate_lines")
 
@@ -36,7 +37,8 @@ def assigned_lines(comparison: Detail) -> Iterator[str]:
 
 def second_head(second: Detail) -> Iterator[str]:
     """Yields what both analyses say, where outcomes were declared invalid."""
-    words = {name: second[name].replace("_", " ") for name in _CODES if second[name] is not None}
+    words = {name: WHY_WORDS.get(second[name], second[name]) for name in _CODES}
+    words = {name: text.replace("_", " ") for name, text in words.items()}
     yield (
         "two analyses, as outcomes were declared invalid: with their old values (above)"
         f" {second['recorded_verdict'].upper()} ({words['recorded_reason_code']}), without them"

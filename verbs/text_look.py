@@ -19,6 +19,7 @@ from fairtrial.verdicts.interim import FutilityNote
 from .output import label
 from .text_numbers import count, difference, interval, p_value, quantity
 from .text_rule import precision_text
+from .text_why import why_text
 
 __all__ = ("look_text", "look_value")
 
@@ -88,7 +89,7 @@ def _rule_lines(comparison: LookComparison, target: float) -> Iterator[str]:
                 one.estimate, one.lower, one.upper, flags=one.n, clusters=one.clusters
             )
         if not one.eligible:
-            end = f"cannot decide ({', '.join(one.why_not).replace('_', ' ')})"
+            end = f"cannot decide ({why_text(one.why_not)})"
         else:
             end = {
                 "no": "neither shown to reach it nor to miss it",
@@ -103,7 +104,7 @@ def _endpoint_text(endpoint: LookEndpoint, points: bool, noun: str) -> str:
         return endpoint.undetermined or "no estimate"
     text = f"{difference(endpoint.estimate, points=points)}   {count(endpoint.n)} {noun}"
     if not endpoint.eligible:
-        why = ", ".join(endpoint.why_not).replace("_", " ")
+        why = why_text(endpoint.why_not)
         return f"{text}   cannot decide ({why}); this look spends nothing"
     limits = interval(endpoint.lower, endpoint.upper, points=points)
     crossed = {

@@ -19,6 +19,7 @@ from .output import label
 from .text_designs import assigned_lines, second_head, win_rate_lines
 from .text_numbers import clip, count, difference, interval, p_value, quantity, usd, value
 from .text_rule import rule_lines
+from .text_why import why_text
 
 __all__ = (
     "Detail",
@@ -130,8 +131,12 @@ def _diagnostic_lines(comparison: Detail) -> Iterator[str]:
     """Yields what was looked at before the verdict; what was found has a label of its own."""
     for one in comparison.get("diagnostics", ()):
         if one["positive"]:
-            voids = "; registered to leave the verdict open" if one["effect"] != "show" else ""
-            yield label("found", f"{one['name'].replace('_', ' ')}: {one['text']}{voids}")
+            does = (
+                "shown, does not touch the verdict"
+                if one["effect"] == "show"
+                else "registered to leave the verdict open"
+            )
+            yield label("found", f"{one['name'].replace('_', ' ')}: {one['text']}; {does}")
     clear = [one["text"] for one in comparison.get("diagnostics", ()) if not one["positive"]]
     if clear:
         yield label("looked at", "; ".join(clear))
@@ -166,6 +171,9 @@ def _row(name: str, numbers: Detail, endpoint: Detail, control: str, treatment: 
         row += [_ratio(numbers["difference"]), _ratios(limits)]
     else:
         row += [difference(numbers["difference"], points=points), _between(limits, points)]
+        if endpoint.get("type") == "win_rate":
+            # Beside two rates, their difference would be taken for it: it is half of that.
+            row[-2] += " from 50 %"
     return [*row, _basis(numbers, endpoint, limits)]
 
 
@@ -298,7 +306,16 @@ def _beside(endpoint: Detail, name: str) -> str:
         points = endpoint["in_points"]
         limits = interval(found["lower"], found["upper"], points=points)
         return f"{words} {difference(found['estimate'], points=points)} ({limits})"
-    return f"{words} p {p_value(found['p_value'])}"
+    return f"{words} p {p_value(found['p_value'])}{_how_counted(found)}"
+
+
+def _how_counted(found: Detail) -> str:
+    """Returns whether a randomisation p is exact or simulated, where it says so."""
+    if "exact" not in found:
+        return ""
+    if found["exact"]:
+        return " (exact)"
+    return f" (simulated, {count(found['draws'])} draws)" if "draws" in found else " (simulated)"
 
 
 def look_lines(comparison: Detail) -> Iterator[str]:
@@ -318,8 +335,7 @@ def look_row_text(look: Detail, *, points: bool) -> str:
         f" {difference(look['estimate'], points=points)}",
     )
     if not look["eligible"]:
-        why = ", ".join(look["why_not"]).replace("_", " ")
-        return f"{head}   cannot decide ({why})"
+        return f"{head}   cannot decide ({why_text(look['why_not'])})"
     crossed = {"no": "not crossed", "favourable": "CROSSED", "against": "CROSSED, against"}
     if look["p_value"] is None:
         limits = interval(look["lower"], look["upper"], points=points)

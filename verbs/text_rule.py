@@ -35,6 +35,11 @@ Detail = Mapping[str, Any]
 def rule_lines(rule: Detail, units: Detail) -> Iterator[str]:
     """Yields what every arm's rule flags, and what the judged arm's flags show."""
     yield from _table(_flag_rows(rule))
+    if any(arm["after_floor"] for arm in rule["arms"].values()):
+        yield (
+            "above floors: the flags that would block, after families below their own floor are"
+            " advisory only; shown, the rows without these words decide"
+        )
     yield label("judged", _judged_text(rule, units))
     for one in rule["simulated_error"]:
         yield label("warning", _simulated_text(rule, one))
@@ -44,7 +49,10 @@ def rule_lines(rule: Detail, units: Detail) -> Iterator[str]:
         yield label("families", f"of {rule['arm']} on {rule['population']}")
         yield from _table(_family_rows(rule, judged, families))
     if rule["capacity"]:
-        what = "if so many were flagged, by rank; shown, and decides nothing"
+        what = (
+            "if so many were flagged, by rank; `from` is the last one's value; shown, and"
+            " decides nothing"
+        )
         yield label("capacity", what)
         yield from _table(_capacity_rows(rule["capacity"]))
     yield label("threshold", "\n".join(_threshold_lines(judged["thresholds"])))

@@ -117,10 +117,14 @@ def _slots_text(status: Status) -> str:
 def _looks_text(status: Status) -> str:
     looks, fractions = status.looks, status.look_fractions
     taken = " ".join(f"{fraction:.2f}" for fraction in fractions[: looks.taken])
-    text = f"{looks.taken} of {looks.planned} taken" + (f" ({taken})" if taken else "")
+    text = f"{looks.taken} of {looks.planned} taken"
+    text += f" ({taken} of the information)" if taken else ""
     if status.next_look_last is None or looks.taken == looks.planned:
         return text
-    text += f"; next at {fractions[looks.taken]:.2f}"
+    text += f"; next at {fractions[looks.taken]:.2f} of the information"
+    if looks.planned > 1:
+        reached, whole = status.look_clusters[looks.taken], status.look_clusters[-1]
+        text += f" ({count(reached)} of {quantity(whole, 'cluster')})"
     waiting = status.waiting_for_look
     if 0 < waiting <= 16:
         text += f", waiting for {quantity(waiting, 'slot')}"

@@ -25,6 +25,7 @@ from fairtrial.analysis.paired import (
     t_interval,
     t_test,
 )
+from fairtrial.analysis.reasons import signed
 from fairtrial.analysis.signflip import sign_flip
 from fairtrial.analysis.values import Estimand, Undetermined
 from fairtrial.ledger.protocol import Protocol
@@ -37,7 +38,7 @@ from .finals import Final
 from .frames import Frame, Pairs
 from .resampled import auc_bootstrap_beside, bootstrap_beside, wild_beside
 from .slot_values import ONE_OR_NONE
-from .wording import cluster_noun, plural, unit_noun
+from .wording import cluster_noun, in_points, plural, unit_noun
 
 __all__ = ("Json", "tests_beside", "warnings_of")
 
@@ -143,7 +144,8 @@ def _sign_flip(protocol: Protocol, pairs: Pairs) -> Json:
     by_unit = protocol.analysis.estimand == "unit_weighted"
     sums = groups.sums if by_unit else groups.sums / groups.sizes
     found = sign_flip(sums, seed=protocol.design.seed, resamples=protocol.analysis.resamples)
-    return {"p_value": found.p_value, "exact": found.exact}
+    shape: Json = {"p_value": found.p_value, "exact": found.exact}
+    return shape if found.exact else {**shape, "draws": protocol.analysis.resamples}
 
 
 def _differences(pairs: Pairs) -> FloatArray:
@@ -200,6 +202,10 @@ def _arms_differ(frame: Frame, pairs: Pairs) -> bool:
     return found.p_value < _DIFFERS_P
 
 
+def _shown(final: Final, estimate: float) -> str:
+    return signed(estimate, in_points=in_points(final.endpoint))
+
+
 def _estimand_warnings(protocol: Protocol, final: Final) -> Iterator[str]:
     if protocol.units.cluster is None:
         return
@@ -210,6 +216,6 @@ def _estimand_warnings(protocol: Protocol, final: Final) -> Iterator[str]:
     if abs(mean.estimate - numbers.estimate) > numbers.standard_error:
         words = _other_name(protocol).replace("_", "-")
         yield (
-            f"the {words} difference is {mean.estimate:+.4f}: how large a "
+            f"the {words} difference is {_shown(final, mean.estimate)}: how large a "
             f"{cluster_noun(protocol)} is carries information"
         )

@@ -24,14 +24,16 @@ from fairtrial.analysis.diagnostics import order_effect, time_drift
 from fairtrial.analysis.grouping import FloatArray
 from fairtrial.analysis.guarded import computed
 from fairtrial.analysis.paired import ClusteredMean, clustered_mean, equal_weight_mean
+from fairtrial.analysis.reasons import signed
 from fairtrial.analysis.values import Estimand, Undetermined
-from fairtrial.ledger.protocol import Comparison, DiagnosticEffect
+from fairtrial.ledger.protocol import Comparison, DiagnosticEffect, Endpoint
 
 from .arrays import flips
 from .assigned_arrays import arm_difference, sample_ratio
 from .estimates import BY_LABEL
 from .frames import Frame, Pairs, treatment_first
-from .wording import cluster_noun, plural, unit_noun
+from .slot_values import direction
+from .wording import cluster_noun, in_points, plural, unit_noun
 
 __all__ = ("POSITIVE_P", "Diagnosis", "DiagnosisName", "diagnoses")
 
@@ -39,6 +41,7 @@ DiagnosisName: TypeAlias = Literal[
     "served_model", "order_effect", "time_drift", "sample_ratio", "informative_size", "flip_rate"
 ]
 POSITIVE_P: Constant = 0.01
+_SAME: Constant = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +75,7 @@ def diagnoses(frame: Frame, comparison: Comparison, pairs: Pairs, last: int) -> 
         last: last position that counts.
     """
     found = [_served(frame, comparison, last)]
-    endpoint = next(each for each in frame.protocol.endpoints if each.role == "primary")
+    endpoint = _first_primary(frame)
     if pairs.treated is not None:
         found += [_sample_ratio(frame, comparison, pairs), *_informative(frame, pairs)]
     elif len(pairs.units) and endpoint.type not in BY_LABEL:
@@ -110,8 +113,27 @@ def _order(frame: Frame, comparison: Comparison, pairs: Pairs) -> Diagnosis:
         positive=p < POSITIVE_P,
         value=size,
         p_value=p,
-        text=f"the arm that goes first does better by {size:+.4f} (p {p:.3g})",
+        text=f"{_order_text(frame, size)} (p {p:.3g})",
     )
+
+
+def _order_text(frame: Frame, size: float) -> str:
+    endpoint = _first_primary(frame)
+    gain = size if direction(endpoint) == "higher" else -size
+    if gain == 0.0:
+        return "the arm that goes first does neither better nor worse"
+    return f"the arm that goes first does {'better' if gain > 0.0 else 'worse'} by" + (
+        f" {_amount(endpoint, gain)}"
+    )
+
+
+def _first_primary(frame: Frame) -> Endpoint:
+    return next(each for each in frame.protocol.endpoints if each.role == "primary")
+
+
+def _amount(endpoint: Endpoint, number: float) -> str:
+    """Returns a size without its sign, in points where differences are shown in points."""
+    return signed(abs(number), in_points=in_points(endpoint)).removeprefix("+")
 
 
 def _drift(frame: Frame, pairs: Pairs) -> Diagnosis:
@@ -144,19 +166,27 @@ def _informative(frame: Frame, pairs: Pairs) -> Iterator[Diagnosis]:
         return
     chosen = by_unit if frame.protocol.analysis.estimand == "unit_weighted" else by_cluster
     gap = by_unit.estimate - by_cluster.estimate
-    noun = cluster_noun(frame.protocol)
     yield Diagnosis(
         name="informative_size",
         effect=effect,
         positive=abs(gap) > chosen.standard_error > 0.0,
         value=gap,
         p_value=None,
-        text=f"by unit the difference is {gap:+.4f} larger than by {noun}",
+        text=_gap_text(frame, gap),
     )
 
 
+def _gap_text(frame: Frame, gap: float) -> str:
+    unit, cluster = unit_noun(frame.protocol), cluster_noun(frame.protocol)
+    if abs(gap) <= _SAME:
+        return f"by {unit} the difference is the same as by {cluster}"
+    word = "higher" if gap > 0.0 else "lower"
+    amount = _amount(_first_primary(frame), gap)
+    return f"by {unit} the difference is {amount} {word} than by {cluster}"
+
+
 def _flips(frame: Frame, comparison: Comparison, last: int) -> Iterator[Diagnosis]:
-    endpoint = next(each for each in frame.protocol.endpoints if each.role == "primary")
+    endpoint = _first_primary(frame)
     for arm in (comparison.control, comparison.treatment):
         rate = flips(frame, endpoint, arm, last=last)
         if isinstance(rate, float):

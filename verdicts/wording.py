@@ -80,6 +80,7 @@ def plan_facts(
         largest_units=sizes[largest] if sizes else 0,
         effective_clusters=_effective(sizes),
         in_points=in_points(endpoint),
+        from_even=endpoint.type == "win_rate",
         assigned=is_assigned(protocol),
         guards=guards_of(protocol),
     )

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
+from fairtrial.analysis.verdict import Finding
 from fairtrial.engine.progress import Progress
 from fairtrial.verbs import text_numbers as numbers
 from fairtrial.verbs.output import label
 from fairtrial.verbs.progress import LINE_SECONDS, LinesSink
 from fairtrial.verbs.text_log import entry_line, read_entry
 from fairtrial.verbs.text_run import progress_line, progress_lines
+from fairtrial.verbs.text_why import WHY_WORDS, why_text
+
+
+def test_codes_that_keep_a_look_from_deciding_have_words() -> None:
+    """Every code that the guards and readings give is said in words, none as a code."""
+    codes = {*get_args(Finding), "missing_over_limit", "missing_refused", "no_interval"}
+    assert set() == (codes | {"little_information"}) - set(WHY_WORDS)
+    assert "weighs like too few independent clusters" in why_text(["few_clusters", "low_df"])
+
 
 RUNNING = Progress(
     experiment="router-ab",

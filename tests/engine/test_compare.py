@@ -19,6 +19,7 @@ from fairtrial.ledger.protocol import RecordedDriver
 from fairtrial.protocols.file import check_supported, parse_protocol
 from fairtrial.protocols.plan import build_plan
 from fairtrial.protocols.units import parse_units
+from fairtrial.verbs.text_compare import compare_text
 from fairtrial.verdicts.conclude import conclude
 from fairtrial.verdicts.look_table import power_findings
 
@@ -54,6 +55,30 @@ def answers(count: int) -> dict[str, tuple[object, object]]:
 def compared(data: bytes, **options: Any) -> CompareReport:
     """Returns the report of a table."""
     return compare_table(data, **{"name": "results.csv", **options})
+
+
+def test_numbers_follow_from_what_is_compared_alone() -> None:
+    """A column that isn't used, and the order of the rows, change no simulated p."""
+    plain = long(answers(120), cluster=True).decode().splitlines()
+    noted = "\n".join(f"{row},note {place}" for place, row in enumerate(plain)).encode()
+    turned = "\n".join([plain[0], *sorted(plain[1:], reverse=True)]).encode()
+    data = "\n".join(plain).encode()
+    found, *others = (
+        compared(each, cluster="none", control="old") for each in (data, noted, turned)
+    )
+    assert {"exact": False, "draws": 9999} == {
+        name: found.tests["sign_flip"][name]  # type: ignore[index]  # a member of JSON
+        for name in ("exact", "draws")
+    }
+    assert [found.tests] * 2 == [each.tests for each in others]
+    assert "(simulated, 9,999 draws)" in compare_text(found, following="")
+
+
+def test_text_names_the_columns_of_a_wide_table() -> None:
+    """The arms' columns are what was read; no column `passed` is made up."""
+    rows = [(unit, *values) for unit, values in answers(60).items()]
+    found = compared(table(("unit", "a", "b"), *rows), arms=("a", "b"))
+    assert "(columns: unit, a, b; no clusters)" in compare_text(found, following="")
 
 
 def p_values(found: CompareReport) -> dict[str, float]:
@@ -153,7 +178,11 @@ def test_unit_that_one_arm_never_answered_is_missing() -> None:
     found = compared(data)
     assert (60, 59, ("u007",)) == (found.planned, found.paired, found.excluded)
     assert {"old": {}, "new": {"replay_miss": 1}} == found.missing
-    assert any("missing or can't be graded: 1" in text for text in found.warnings)
+    assert "excluded in both arms: 1 of 60 units" in found.warnings
+    said = compare_text(found, following="")
+    assert 1 == said.count("missing: new 1 without a row; excluded in both arms: 1 of 60 units")
+    assert 1 == said.count(" 1 of 60 units")
+    assert "the plan of `init --from` allows 2 %" not in said
 
 
 def test_cell_that_is_no_number_is_ungraded() -> None:

@@ -384,7 +384,7 @@ def test_invalidated_outcomes_bring_the_second_analysis_into_the_long_form(bridg
         first = next(one for one in comparison["endpoints"] if one["name"] == found["name"])
         assert first["difference"] != found["difference"]
     text = result_text(long_form(trial))
-    assert "ADOPT (interval favours), without them (below) INCONCLUSIVE (missing over" in text
+    assert "ADOPT (interval favours), without them (below) INCONCLUSIVE (more lost" in text
     assert "100 declared invalid" in text
     assert 3 == text.count("passed   "), "two tables and a look"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from fairtrial.verdicts.conclude import conclude
+from fairtrial.ledger.events import Head
+from fairtrial.verbs.text_result import result_text
+from fairtrial.verdicts.conclude import conclude, detail
 from fairtrial.verdicts.endings import endings
 from fairtrial.verdicts.evaluate import frame_of
 
@@ -74,8 +77,29 @@ def test_arm_that_goes_first_is_found(bridge: Any, effect: str) -> None:
     trial = bridge.trial(bridge.units(20, 10), answers, **sections)
     found = diagnosed(trial)["order_effect"]
     assert (True, pytest.approx(0.5)) == (found.positive, found.value)
+    assert found.text.startswith("the arm that goes first does better by 50.0 points (p ")
     verdict = conclude(trial.run().context).verdict
     assert ("adopt" if effect == "show" else "inconclusive") == verdict
+
+
+def test_order_effect_is_said_by_its_direction(bridge: Any) -> None:
+    """Where less is better the arm that goes first does worse; no sign has to be read."""
+    first: dict[str, str] = {}
+    for slot in bridge.trial(bridge.units(20, 10), better(bridge)).plan.slots():
+        first.setdefault(slot.unit, slot.arm)
+    lower = "[{name: passed, role: primary, type: binary, value: passed, better: lower}]"
+    trial = bridge.trial(
+        bridge.units(20, 10),
+        lambda unit, arm, replicate: bridge.outcome(int(first[unit] == arm)),
+        endpoints=lower,
+    )
+    text = diagnosed(trial)["order_effect"].text
+    assert text.startswith("the arm that goes first does worse by 100.0 points (p ")
+    context = trial.run().context
+    head = Head(size=1, root="0" * 64)
+    form = detail(context, conclude(context), experiment="t", basis=head, spend_nanousd={})
+    shown = result_text(json.loads(form))
+    assert "; shown, does not touch the verdict" in shown
 
 
 def test_drift_over_the_run_is_found(bridge: Any) -> None:

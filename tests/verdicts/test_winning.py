@@ -16,6 +16,7 @@ from fairtrial.engine.simulating import simulate
 from fairtrial.ledger.errors import ProtocolError
 from fairtrial.ledger.events import Head
 from fairtrial.protocols.units import parse_units
+from fairtrial.verbs.text_result import table_lines
 from fairtrial.verdicts.conclude import conclude
 from fairtrial.verdicts.look_table import power_findings
 from fairtrial.verdicts.result_detail import detail
@@ -92,6 +93,9 @@ def test_win_rate_is_the_share_of_wins_and_half_the_ties(bridge: Bridge, estiman
     )
     assert "sign_flip" in found["tests"]
     assert conclude(trial.context).verdict == "adopt"
+    assert " points from a win rate of 50 %, interval " in conclude(trial.context).reason
+    row = list(table_lines([found], "A", "B"))[1]
+    assert f"{100 * expected.estimate:+.1f} points from 50 %" in row
 
 
 def test_lower_values_win_where_lower_is_better(bridge: Bridge) -> None:
