@@ -1,6 +1,6 @@
 """The pure fold: `apply(state, entry, event) -> state`, used by append, resume and replay alike.
 
-What each kind needs, forbids and does (FORMAT-V1, transition table), and the module that checks it:
+What each kind needs, forbids and does, and the module that checks it:
 
     open       empty ledger                                                  plan_rules
     adopt      a newer tool; not closed                                      plan_rules

@@ -3,7 +3,7 @@
 Leaves the values themselves to `frames.py`, what needs the truth of units to `truth.py`, what the
 arrays show to `estimates.py`, and which look may decide to `boundaries.py`.
 
-Rules (PROTOCOL-V1, section 6):
+Rules:
 - An outcome with status ok and no valid value (none, not finite, outside the type's range) counts
   as `ungraded` for that endpoint.
 - `failure` is the worst value of the type, a number is that value, `value` the measured field; a

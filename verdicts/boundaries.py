@@ -2,7 +2,7 @@
 
 Leaves the look table of the freeze to `look_table.py`, and what the data say to `evaluate.py`.
 
-Rules (PROTOCOL-V1, section 7.2):
+Rules:
 - Tested are the primaries, the harm endpoints and the endpoint of the saving; no other decides.
 - A comparison has its share of alpha. `primaries: any` shares it equally among the primaries; `all`
   and `ordered` test each at the whole. Harm has its own alpha, shared over harm endpoints.

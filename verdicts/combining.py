@@ -2,7 +2,7 @@
 
 Leaves the combination rules to `analysis/verdict.py`, and numbers to `readings.py`.
 
-Rules (PROTOCOL-V1, section 7.4):
+Rules:
 - A crossing stays: what a test has shown at one look isn't taken back at a later one.
 - A harm endpoint that shows harm, or can't say anything, comes before every claim.
 - With one look, `share: holm` and `primaries: any` step down by Holm: as long as something new is

@@ -3,7 +3,7 @@
 Leaves which values are lost, and by what rule, to `arrays.py`, and one number a unit to
 `slot_values.py`.
 
-Rules (PROTOCOL-V1, section 6):
+Rules:
 - A type with a range has its ends, turned by what is better.
 - For an AUC only ranks count: at worst a lost score of a true unit lies below all others and that
   of a false one above them; at best the other way round.

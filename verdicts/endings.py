@@ -2,7 +2,7 @@
 
 Leaves looks to `evaluate.py`, the sentence to `reasoning.py` and the event's body to `conclude.py`.
 
-Rules (PROTOCOL-V1, sections 7.4 and 7.5):
+Rules:
 - A comparison that was decided at a look keeps that look's verdict and data; nothing later counts.
 - What is still open after the last look has the verdict of the last look, guards first.
 - A ceiling or the wall time leave it open, unless the protocol said `analyse`: then all complete

@@ -3,7 +3,7 @@
 Leaves the formulas to `analysis/`, the look's boundary to `boundaries.py`, and what the numbers
 mean to `evaluate.py`.
 
-Rules (PROTOCOL-V1, sections 6 and 7.3):
+Rules:
 - Where worst-case values were filled in there are two completions; limits are the hull of both, the
   estimate is the middle, the standard error the larger, and a p counts only if both completions lie
   on one side of the null.

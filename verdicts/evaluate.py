@@ -3,7 +3,7 @@
 Leaves arrays, numbers and claims to `arrays.py`, `estimates.py`, `readings.py` and `combining.py`;
 basis and number of the event to the session.
 
-Rules (PROTOCOL-V1, section 7.2):
+Rules:
 - Numbers come from outcomes alone; a look computed again from the same outcomes is the same.
 - A look spends by the looks that really were eligible before it; one that isn't spends nothing.
 - An outcome that was declared invalid keeps its value in every look: only the result weighs that.

@@ -3,7 +3,7 @@
 Leaves which looks were taken before to `evaluate.py`, and the verdict of a comparison to
 `combining.py`.
 
-Rules (PROTOCOL-V1, sections 6, 7.2 and 7.4):
+Rules:
 - A reading is eligible when its look is eligible by design, the guards hold on the data, no outcome
   is refused and no arm lost more units than the limit. What isn't eligible claims nothing.
 - Reasons come in one order: what is missing first, since it explains the rest, then the guards.

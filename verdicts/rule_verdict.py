@@ -2,7 +2,7 @@
 
 Leaves flags to `rule_flags.py`, events to `rule_look.py`, the long form to `rule_detail.py`.
 
-Rules (PROTOCOL-V1, section 7.4, line 6):
+Rules:
 - Reject when the upper bound lies below the target, adopt when the lower bound reaches it and the
   floors hold, else inconclusive. A point estimate decides nothing.
 - First come: an outcome that the protocol refuses to count, too many without a score, no flag, too

@@ -3,7 +3,7 @@
 Leaves what is lost to `arrays.py`, the bounds to `finals.py`, the claim of given limits to
 `readings.py`.
 
-Rules (PROTOCOL-V1, section 6):
+Rules:
 - Lost is an outcome that no rule gives a value: `exclude_pair`, `worst_case` and `refuse` alike.
 - Step k has the first k lost outcomes, in run order, at their worst for the treatment and the
   others at their best for it: k counts treatment's that fail and control's that succeed.

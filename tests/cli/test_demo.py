@@ -24,7 +24,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, str]:
 @pytest.mark.parametrize(
     "line",
     [
-        # Figures of PROTOCOL-V1, section 8, computed by other code before this existed.
+        # Figures computed by other code before this existed.
         "549 units  +6.4 points  p 0.087, needed 0.015   go on",
         "729 units  +7.4 points  p 0.018, needed 0.045   boundary crossed",
         "A 36.4 %   B 43.8 %   difference +7.4 points   95.5 % interval +1.5 to +13.5",

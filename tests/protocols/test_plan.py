@@ -49,7 +49,7 @@ def small_plan(*, clusters: int = 11, size: int = 3, arms: tuple[str, ...] = ("A
 
 
 def key(*parts: str) -> bytes:
-    """The key of PROTOCOL-V1 section 7.1, written out a second time."""
+    """The key of the run order, written out a second time."""
     return hashlib.sha256("\0".join(parts).encode("utf-8")).digest()
 
 
