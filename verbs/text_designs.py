@@ -37,8 +37,8 @@ def assigned_lines(comparison: Detail) -> Iterator[str]:
 
 def second_head(second: Detail) -> Iterator[str]:
     """Yields what both analyses say, where outcomes were declared invalid."""
-    words = {name: WHY_WORDS.get(second[name], second[name]) for name in _CODES}
-    words = {name: text.replace("_", " ") for name, text in words.items()}
+    codes = {name: str(second[name]) for name in _CODES}
+    words = {name: WHY_WORDS.get(code, code).replace("_", " ") for name, code in codes.items()}
     yield (
         "two analyses, as outcomes were declared invalid: with their old values (above)"
         f" {second['recorded_verdict'].upper()} ({words['recorded_reason_code']}), without them"

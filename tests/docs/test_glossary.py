@@ -13,6 +13,12 @@ from fairtrial.ledger.events import EVENT_KINDS, Origin, Status, Verdict
 GLOSSARY = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
 WORDS = [
     "event",
+    "icc",
+    "discordance",
+    "power",
+    "alpha",
+    "margin",
+    "MDE",
     "entry",
     "seq",
     "size",

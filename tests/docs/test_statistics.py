@@ -37,6 +37,22 @@ def test_table_has_the_rows_of_the_benchmark() -> None:
     assert [str(count) for count in made["CLUSTERS"]] == columns
 
 
+def test_each_module_of_analysis_has_its_method() -> None:
+    """The table of modules names every module of `analysis/`, and no other."""
+    text = page("statistics.md").split("## Where each is computed")[1].split("\n## ")[0]
+    cells = " ".join(line.split("|")[2] for line in text.splitlines() if line.startswith("| "))
+    modules = {path.stem for path in (ROOT / "analysis").glob("*.py")} - {"__init__"}
+    assert modules == set(re.findall(r"`(\w+)`", cells.replace("`analysis/`", "")))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_tables_are_whole(name: str) -> None:
+    """No row stands apart from its table: a table begins with a head and its line."""
+    blocks = [block for block in page(name).split("\n\n") if block.lstrip().startswith("|")]
+    assert blocks
+    assert [] == [block for block in blocks if not re.search(r"^\s*\|[-:| ]+\|$", block, re.M)]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_named_files_exist(name: str) -> None:
     """A page names no file that isn't there."""
