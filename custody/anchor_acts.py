@@ -24,7 +24,15 @@ from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.proofs import parse_consistency, parse_inclusion
 
 from .anchor_setup import anchor_setup
-from .anchoring import Level, Sealed, anchor_now, embed_note, notes_folder, write_checkpoint
+from .anchoring import (
+    Level,
+    Sealed,
+    anchor_now,
+    cosigners,
+    embed_note,
+    notes_folder,
+    write_checkpoint,
+)
 from .approving import Meaning, sign_entry
 from .keys import load_key
 from .own_keys import own_keys, signer_of
@@ -51,13 +59,17 @@ _STRONGER: tuple[Level, ...] = ("timestamp", "witness")
 
 
 class Checkpointed(NamedTuple):
-    """A signed head beside the ledger, the event that embeds it, if any, and the receipt."""
+    """A signed head beside the ledger, the event that embeds it, if any, and the receipt.
+
+    `cosigned` names the witnesses of the caller's policy that cosigned it, when they are a quorum.
+    """
 
     path: Path
     size: int
     event: Anchor | None
     problem: str
     receipt: str
+    cosigned: tuple[str, ...] = ()
 
 
 class Proved(NamedTuple):
@@ -85,6 +97,8 @@ def checkpoint_ledger(
     embed: bool = False,
     note: Path | None = None,
     token: Path | None = None,
+    policy: Path | None = None,
+    authority: Path | None = None,
 ) -> Checkpointed:
     """Signs the present head, or embeds a note that was signed before.
 
@@ -95,22 +109,27 @@ def checkpoint_ledger(
         embed: Whether the present head is embedded too, at the level that the protocols want.
         note: A note to embed, such as one that witnesses have cosigned.
         token: A time stamp over that note.
+        policy: The quorum policy; None: the one in FAIRTRIAL_POLICY.
+        authority: Certificates of time stamp authorities; None: those in FAIRTRIAL_TSA_ROOTS.
 
     Raises:
         RefusedError: No key is named, or the note isn't a head of this ledger.
         IntegrityError: The ledger isn't a continuation of what was signed before.
     """
-    setup = anchor_setup(key, os.environ)
+    setup = anchor_setup(key, os.environ, policy=policy, authority=authority)
     with open_trial(ledger, actor=actor) as trial:
         if note is not None:
-            stamp = None if token is None else read_given(token)
-            event = embed_note(trial, read_given(note), setup=setup, token=stamp)
+            stamp = None if token is None else read_given(token, what="the time stamp")
+            data = read_given(note, what="the signed head")
+            event = embed_note(trial, data, setup=setup, token=stamp)
             sealed = Sealed(note, event.basis.size, event, "")
+            cosigned = cosigners(data, setup.policy)
         elif embed:
             sealed = anchor_now(trial, setup, _wanted(trial))
+            cosigned = cosigners(sealed.path.read_bytes(), setup.policy)
         else:
-            sealed = write_checkpoint(trial, setup)
-        return Checkpointed(*sealed, trial.keep_receipt("checkpoint"))
+            sealed, cosigned = write_checkpoint(trial, setup), ()
+        return Checkpointed(*sealed, trial.keep_receipt("checkpoint"), cosigned)
 
 
 def _wanted(trial: Trial) -> Level:

@@ -3,8 +3,9 @@
 Leaves anchoring itself to `anchoring.py`.
 
 Rules:
-- A key is named by `--key` or FAIRTRIAL_KEY, a quorum policy by FAIRTRIAL_POLICY, a time stamp
-  authority by FAIRTRIAL_TSA (its address) and FAIRTRIAL_TSA_ROOTS (certificates, PEM).
+- A key is named by `--key` or FAIRTRIAL_KEY, a quorum policy by `--policy` or FAIRTRIAL_POLICY, the
+  certificates of time stamp authorities by `--authority` or FAIRTRIAL_TSA_ROOTS, and the address of
+  one by FAIRTRIAL_TSA.
 - What a protocol requires and this machine can't do is refused before anything is on record.
 """
 
@@ -65,28 +66,39 @@ class AnchorSetup(NamedTuple):
             )
 
 
-def anchor_setup(key: str | None, environment: Mapping[str, str]) -> AnchorSetup:
+def anchor_setup(
+    key: str | None,
+    environment: Mapping[str, str],
+    *,
+    policy: Path | None = None,
+    authority: Path | None = None,
+) -> AnchorSetup:
     """Returns what can be anchored with.
 
     Args:
         key: The name of a key; None: the one in FAIRTRIAL_KEY, if any.
         environment: The environment's variables.
+        policy: A quorum policy; None: the one in FAIRTRIAL_POLICY, if any.
+        authority: Certificates; None: those in FAIRTRIAL_TSA_ROOTS, if any.
 
     Raises:
         RefusedError: Something named isn't there or isn't acceptable.
     """
     name = key or environment.get("FAIRTRIAL_KEY") or None
-    policy = _file(environment, "FAIRTRIAL_POLICY")
+    text = _file(environment, "FAIRTRIAL_POLICY", policy)
+    roots = _file(environment, "FAIRTRIAL_TSA_ROOTS", authority)
     return AnchorSetup(
         key=load_key(name, "ledger", environment=environment) if name else None,
-        policy=parse_policy(policy) if policy else None,
+        policy=parse_policy(text) if text else None,
         stamp_url=environment.get("FAIRTRIAL_TSA", ""),
-        stamp_roots=_file(environment, "FAIRTRIAL_TSA_ROOTS"),
+        stamp_roots=roots,
         folder=state_folder(environment),
     )
 
 
-def _file(environment: Mapping[str, str], variable: str) -> bytes:
+def _file(environment: Mapping[str, str], variable: str, given: Path | None) -> bytes:
+    if given is not None:
+        return read_given(given)
     name = environment.get(variable, "")
     what = f"the file that the environment names by {variable}"
     return read_given(Path(name), what=what) if name else b""

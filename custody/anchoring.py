@@ -43,6 +43,7 @@ __all__ = (
     "Level",
     "Sealed",
     "anchor_now",
+    "cosigners",
     "embed_note",
     "notes_folder",
     "open_own_note",
@@ -170,7 +171,7 @@ def embed_note(
     """
     head = open_own_note(trial, note)
     level: Level = "checkpoint"
-    if _is_witnessed(note, setup.policy):
+    if cosigners(note, setup.policy):
         level = "witness"
     if token is not None:
         check_stamp(token, note, setup.stamp_roots)
@@ -192,14 +193,16 @@ def embed_note(
     return event
 
 
-def _is_witnessed(note: bytes, policy: Policy | None) -> bool:
+def cosigners(note: bytes, policy: Policy | None) -> tuple[str, ...]:
+    """Returns the witnesses of a policy that cosigned a note, none where they aren't a quorum."""
     if policy is None or not policy.has_quorum():
-        return False
+        return ()
     try:
         signed = verify_note(parse_note(note), policy.witnesses.values())
     except RefusedError:
-        return False
-    return policy.is_met({one.key for one in signed})
+        return ()
+    found = {one.key for one in signed}
+    return tuple(sorted(key.name for key in found)) if policy.is_met(found) else ()
 
 
 def setup_for(trial: Trial, known: Experiment, key: str | None) -> AnchorSetup:
@@ -286,9 +289,9 @@ def witness_note(trial: Trial, setup: AnchorSetup, sealed: Sealed) -> Sealed:
             except RefusedError as error:
                 failed = failed or f"{name}: {error.found or error.what}"
     path = _write_note(trial.side, note)
-    if not _is_witnessed(note, setup.policy):
+    if not cosigners(note, setup.policy):
         raise RefusedError("no quorum of witnesses", found=failed or "no witness has an address")
-    return sealed._replace(path=path)
+    return sealed._replace(path=path, problem=f"not cosigned by {failed}" if failed else "")
 
 
 def _stamped(setup: AnchorSetup, note: bytes) -> bytes:

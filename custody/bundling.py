@@ -8,6 +8,7 @@ Rules:
 - Registered files go in as they are now, at their places from the ledger's folder; one that lies
   outside that folder, or isn't there, is named in the instructions.
 - Of a file that a later plan took over the bytes registered first go in too, from the blobs.
+- The openings of blinded arms go in, since a replay needs them; the instructions say so.
 - No receipt stands in the instructions: one that comes with the ledger vouches for nothing.
 """
 
@@ -34,6 +35,7 @@ from fairtrial.ledger.events import (
     Redact,
     Register,
     Result,
+    Unblind,
 )
 from fairtrial.ledger.merkle import root_of
 from fairtrial.ledger.opening import open_store
@@ -56,8 +58,9 @@ _UNIX, _MODE = 3, 0o100644
 _TEXT = """\
 Evidence of a fairtrial ledger: {size:,} entries, ledger {ledger}.
 
-1. Compare the SHA-256 of verify_ledger.py with the one published with the release of fairtrial.
-   Don't take it from this archive, and don't take the verifier on trust:
+1. Compare the SHA-256 of verify_ledger.py with docs/verify_ledger.sha256 in the repository of
+   fairtrial, as it stands at the version that packed this archive. Don't take it from this archive,
+   and don't take the verifier on trust:
 
        sha256sum verify_ledger.py
 
@@ -87,18 +90,28 @@ What is here
 
 What is not here
 {absent}
-Not shown by any ledger: other ledgers or runs that were not handed over; what the drivers really
-did; when, without an outside time stamp.
+{blinded}Not shown by any ledger: other ledgers or runs that were not handed over; what the
+drivers really did; when, without an outside time stamp.
+"""
+_BLINDED = """\
+STILL BLINDED: {names}
+The blobs hold who is behind each label, and costs that tell it: without them nothing could be
+replayed. Whoever shall not know the arms yet must not open the blobs, nor be given this archive.
+
 """
 
 
 class Bundled(NamedTuple):
-    """What went into the archive, what was named and isn't there, and the head of the copy."""
+    """What went into the archive, what was named and isn't there, and the head of the copy.
+
+    `blinded` names the experiments whose arms aren't open yet.
+    """
 
     size: int
     names: tuple[str, ...]
     absent: tuple[str, ...]
     receipt: str
+    blinded: tuple[str, ...] = ()
 
 
 class _Contents(NamedTuple):
@@ -144,11 +157,31 @@ def _bundle(reader: Reader, copy: Path, target: Path) -> Bundled:
     first = parse_entry(next(reader.store.read(0, 1)))
     head = Head(size=reader.store.tail().size, root=root_of(reader.store.leaves()).hex())
     absent = "".join(f"    {line}\n" for line in contents.absent or ["nothing that is named"])
-    text = _TEXT.format(size=head.size, ledger=first.ledger, name=reader.path.name, absent=absent)
+    blinded = _still_blinded(reader)
+    text = _TEXT.format(
+        size=head.size,
+        ledger=first.ledger,
+        name=reader.path.name,
+        absent=absent,
+        blinded=_BLINDED.format(names=", ".join(blinded)) if blinded else "",
+    )
     contents.files[README] = text.encode()
     _write(target, contents.files)
     names = tuple(sorted(contents.files))
-    return Bundled(head.size, names, tuple(contents.absent), receipt_line(first.ledger, head))
+    return Bundled(
+        head.size, names, tuple(contents.absent), receipt_line(first.ledger, head), blinded
+    )
+
+
+def _still_blinded(reader: Reader) -> tuple[str, ...]:
+    """Returns the experiments whose labels are still to be opened."""
+    names: dict[str, None] = {}
+    for _, event in readable_events(reader):
+        if isinstance(event, Freeze) and any(arm.commitment is not None for arm in event.arms):
+            names[event.experiment] = None
+        elif isinstance(event, Unblind):
+            names.pop(event.experiment, None)
+    return tuple(names)
 
 
 def _add_evidence(reader: Reader, contents: _Contents) -> None:

@@ -38,8 +38,8 @@ class OwnKey(NamedTuple):
 def own_keys(reader: Reader) -> tuple[OwnKey, ...]:
     """Returns the keys that a ledger had, in their order."""
     keys: list[OwnKey] = []
-    for data in reader.store.read(0, 1):
-        opened = decode_event(parse_entry(data).event)
+    for first in reader.store.read(0, 1):
+        opened = decode_event(parse_entry(first).event)
         if isinstance(opened, Open) and opened.vkey is not None:
             keys.append(OwnKey(parse_vkey(opened.vkey), 1, None))
     number = 1

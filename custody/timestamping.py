@@ -132,6 +132,13 @@ def check_stamp(token: bytes, note: bytes, roots: bytes, *, nonce: int | None = 
         RefusedError: The stamp is over something else, or no trusted authority made it.
     """
     _require_extra()
+    if not roots.strip():
+        raise RefusedError(
+            "a time stamp is judged by certificates that you trust, and none are named",
+            expected="the root certificates of the authority, in a file (PEM)",
+            found="none",
+            todo="--authority FILE.pem, or FAIRTRIAL_TSA_ROOTS=FILE.pem",
+        )
     from rfc3161_client import VerificationError, Verifier, VerifierBuilder
 
     response = _decode(token)
@@ -194,5 +201,8 @@ def _certificates(pem: bytes) -> list[Certificate]:
         return load_pem_x509_certificates(pem)
     except ValueError as error:
         raise RefusedError(
-            "the file holds no certificates", expected="PEM", found=str(error)[:200]
+            "the file holds no certificates",
+            expected="certificates in PEM, each from -----BEGIN CERTIFICATE----- on",
+            found="none that can be read",
+            todo="give the root certificates of the time stamp authority",
         ) from error

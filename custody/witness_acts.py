@@ -13,20 +13,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairtrial.ledger.checkpoint import parse_checkpoint
 from fairtrial.ledger.durable import write_file
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.given import read_given
-from fairtrial.ledger.note import parse_lines, parse_vkey
+from fairtrial.ledger.note import parse_lines, parse_note, parse_vkey
 from fairtrial.ledger.policy import parse_policy
 from fairtrial.ledger.proofs import ConsistencyProof, format_consistency, parse_consistency
 
 from .anchor_acts import Checkpointed
 from .anchor_setup import anchor_setup
-from .anchoring import witness_note, write_checkpoint
+from .anchoring import cosigners, witness_note, write_checkpoint
 from .keys import load_key
 from .places import state_folder
 from .trial import open_trial
-from .witnessing import Witness, with_lines
+from .witnessing import Answer, Witness, with_lines
 
 __all__ = ("ask_witnesses", "cosign_note", "open_witness", "write_note")
 
@@ -80,16 +81,29 @@ def cosign_note(witness: Witness, note: Path, proof: Path | None) -> bytes:
     answer = witness.add_checkpoint(body, time=int(time.time()))
     if answer.status == 200:
         return with_lines(data, parse_lines(answer.body.decode()))
-    text = answer.body.decode().strip()
-    if answer.status == 409:
-        text = f"it has cosigned {text} entries last"
-    raise RefusedError(
-        "the witness doesn't cosign",
+    raise _not_cosigned(answer, note, parse_checkpoint(parse_note(data).text).size)
+
+
+def _not_cosigned(answer: Answer, note: Path, size: int) -> RefusedError:
+    """Returns the refusal that a witness's answer means for a head of a size."""
+    what, text = "the witness doesn't cosign", answer.body.decode().strip()
+    if answer.status != 409:
+        return RefusedError(what, where=str(note), found=text)
+    if int(text) > size:
+        return RefusedError(
+            "the witness doesn't cosign a head older than the one that it cosigned last",
+            where=str(note),
+            expected=f"a head of at least {text} entries",
+            found=f"{size} entries",
+            todo="no proof helps: hand it a newer head (ledger checkpoint), with a proof from"
+            f" {text} (ledger prove --consistency {text})",
+        )
+    return RefusedError(
+        what,
         where=str(note),
-        found=text,
-        todo="hand it a proof from the size that it cosigned last: ledger prove --consistency SIZE"
-        if answer.status == 409
-        else "",
+        expected=f"a proof of growth from {text} entries",
+        found=f"no proof, or one from another size; it has cosigned {text} entries last",
+        todo=f"on the ledger's side: ledger prove --consistency {text}; here: --proof FILE",
     )
 
 
@@ -107,12 +121,11 @@ def ask_witnesses(
     Raises:
         RefusedError: No quorum cosigned.
     """
-    setup = anchor_setup(key, os.environ)
-    if policy is not None:
-        setup = setup._replace(policy=parse_policy(read_given(policy)))
+    setup = anchor_setup(key, os.environ, policy=policy)
     with open_trial(ledger, actor=actor) as trial:
         sealed = witness_note(trial, setup, write_checkpoint(trial, setup))
-        return Checkpointed(*sealed, trial.keep_receipt("checkpoint"))
+        cosigned = cosigners(sealed.path.read_bytes(), setup.policy)
+        return Checkpointed(*sealed, trial.keep_receipt("checkpoint"), cosigned)
 
 
 def write_note(path: Path, note: bytes) -> None:

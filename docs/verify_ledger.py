@@ -2,8 +2,8 @@
 """Checks a fairtrial ledger with the standard library alone; writes nothing.
 
     python3 -I verify_ledger.py ledger.db --against "fairtrial:8c1f...@2361#Kd2..."
-Made from docs/format.md alone. Needs Python 3.9; for a SQLite ledger SQLite 3.31. Compare this
-file's SHA-256 with the one published with the release. Checked: form, place, chain, time and id of
+Made from docs/format.md alone. Needs Python 3.9; for a SQLite ledger SQLite 3.31. Compare its
+SHA-256 with the repository's docs/verify_ledger.sha256. Checked: form, place, chain, time and id of
 entries; their JSON (names twice, blanks, numbers, grammar of texts); slots filled once; root; a
 database's schema, rows and structure; blobs by SHA-256 and what is erased; heads that you bring.
 Not: other order rules, numbers, signatures, files, schemas of events. Exit code: 0 intact (the text

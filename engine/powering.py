@@ -142,9 +142,11 @@ def boundary_of(path: Path, family: str, *, delta: float | None = None) -> Bound
     alpha = tests_of(protocol)[0].alpha * sides / 2.0
     if (family == "wang_tsiatis") is (delta is None):
         raise RefusedError(
-            "only wang_tsiatis has a delta, and it needs one",
+            "wang_tsiatis needs a delta, its exponent"
+            if delta is None
+            else f"{family} has no delta: only wang_tsiatis has one",
             where=family,
-            expected="--delta NUMBER" if delta is None else "no --delta",
+            expected="--delta NUMBER, 0 to 0.5" if delta is None else "no --delta",
             found="none" if delta is None else f"{delta:g}",
         )
     if family == "haybittle_peto":

@@ -68,8 +68,9 @@ class LedgerError(Exception):
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        if self.expected:
+            lines.append(f"  expected  {self.expected}")
         if self.expected or self.found:
-            lines.append(f"  expected  {self.expected or 'nothing'}")
             lines.append(f"  found     {self.found or 'nothing'}")
         if self.todo:
             lines.append(f"  do        {self.todo}")

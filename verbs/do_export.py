@@ -103,6 +103,11 @@ def _print_bundle(out: Output, done: Bundled, ledger: Path, bundle: Path) -> Non
     out.text(label("bundle", f"{entries} of {ledger}, {len(done.names)} files in {bundle}"))
     for line in done.absent:
         out.text(label("not in it", line))
+    if done.blinded:
+        out.note(
+            f"still blinded: {', '.join(done.blinded)}. The archive holds who is behind each label:"
+            " give it to nobody who shall not know, or unblind first"
+        )
     out.text(label("send", "the receipt by another way than the archive: it vouches for it"))
     out.ledger = None
     value = {
@@ -112,6 +117,7 @@ def _print_bundle(out: Output, done: Bundled, ledger: Path, bundle: Path) -> Non
         "size": done.size,
         "files": list(done.names),
         "absent": list(done.absent),
+        "blinded": list(done.blinded),
     }
     out.end(value, receipt=done.receipt, next_command=f"unzip -l {shell_word(bundle)}")
 

@@ -34,13 +34,16 @@ __all__ = ("command",)
     metavar="FILE",
     help="cosign: that the ledger grew from the head that was cosigned last.",
 )
-@click.option("--key", metavar="NAME", envvar="FAIRTRIAL_KEY", help="The key that signs.")
+@click.option(
+    "--key", metavar="NAME", envvar="FAIRTRIAL_KEY", show_envvar=True, help="The key that signs."
+)
 @click.option("--log", "vkeys", multiple=True, metavar="VKEY", help="A ledger to cosign.")
 @click.option(
     "--policy",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Ledgers to cosign (lines log), or witnesses to ask (lines witness with an address).",
+    help="Ledgers to cosign (lines log), or witnesses to ask (lines witness with an address);"
+    " ask: default FAIRTRIAL_POLICY.",
 )
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="FILE", help="cosign: where the note goes."
@@ -66,7 +69,9 @@ def command(
 
     A witness cosigns a head only if it knows the ledger's verifier key and the head grew from the
     one that it cosigned last. Two departments that witness each other make it impossible for either
-    to show two histories unseen. The protocol is C2SP tlog-witness.
+    to show two histories unseen. The protocol is C2SP tlog-witness; docs/anchoring.md shows both
+    sides. What a witness has cosigned is kept in FAIRTRIAL_STATE (~/.local/state/fairtrial); one
+    that lost it needs a new key.
     """
     from fairtrial.custody.witness_acts import ask_witnesses, open_witness
 

@@ -202,7 +202,11 @@ def _after(text: str | None) -> str:
 
 def _anchor(event: Event) -> str:
     size = event["basis"]["size"]
-    return f"{event['level']} over {count(size)} entries, root {event['basis']['root'][:16]}…"
+    # The writer's word: who signed or stamped it, a replay judges by keys from elsewhere.
+    claimed = "" if event["level"] == "checkpoint" else " claimed"
+    return (
+        f"{event['level']}{claimed} over {count(size)} entries, root {event['basis']['root'][:16]}…"
+    )
 
 
 def _key(event: Event) -> str:

@@ -49,6 +49,13 @@ def look_text(
             else:
                 lines += _rule_lines(comparison, view.target)
         lines += [label("note", _note_text(note)) for note in view.notes]
+    else:
+        why = (
+            "the arms are blinded: sealed until ledger unblind"
+            if view.blinded
+            else "the protocol shows only whether the run goes on, until the result"
+        )
+        lines.append(label("numbers", f"none, {why}"))
     lines.append(label("goes on", _goes_on(look, planned)))
     return "\n".join(lines)
 

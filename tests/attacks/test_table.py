@@ -53,8 +53,6 @@ def test_every_file_of_attacks_is_in_the_table() -> None:
 def test_replaced_verifier_is_warned_of() -> None:
     """No file can vouch for the program that reads it: verifier and bundle say what to compare."""
     text = " ".join(VERIFIER.read_text().split())
-    assert "Compare this file's SHA-256 with the one published with the release" in text
+    assert "Compare its SHA-256 with the repository's docs/verify_ledger.sha256" in text
     source = Path(bundling.__file__).read_text()
-    assert (
-        "Compare the SHA-256 of verify_ledger.py with the one published with the release" in source
-    )
+    assert "Compare the SHA-256 of verify_ledger.py with docs/verify_ledger.sha256 in the" in source
