@@ -178,7 +178,7 @@ def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: f
         # Of a difference of -1, 0 or 1 the spread and the mean give the share that differs.
         discordance = min(1.0, (assumed.sd or 0.0) ** 2 + effect**2)
     if discordance is not None:
-        _check_discordance(discordance, abs(effect))
+        _check_discordance(discordance, abs(effect), assumed)
     sd = assumed.sd
     if sd is None:
         sd = math.sqrt(max((assumed.discordance or 0.0) - effect**2, 0.0))
@@ -194,11 +194,13 @@ def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: f
     )
 
 
-def _check_discordance(discordance: float, least: float) -> None:
+def _check_discordance(discordance: float, least: float, assumed: Assumed) -> None:
     if discordance < least:
         raise RefusedError(
             "the true difference is larger than the share of pairs that differ",
-            where="power.assume.discordance",
+            where="the pilot's discordance"
+            if assumed.source == "pilot"
+            else "power.assume.discordance",
             expected=f"at least {least:g}",
             found=f"{discordance:g}",
         )
@@ -209,7 +211,7 @@ def _model_of_wins(endpoint: Endpoint, assumed: Assumed, effect: float) -> PairM
     discordance = assumed.discordance
     if discordance is None:
         discordance = min(1.0, 4.0 * ((assumed.sd or 0.0) ** 2 + effect**2))
-    _check_discordance(discordance, 2.0 * abs(effect))
+    _check_discordance(discordance, 2.0 * abs(effect), assumed)
     return PairModel(
         effect=2.0 * effect if endpoint.better == "higher" else -2.0 * effect,
         sd=0.0,

@@ -24,6 +24,7 @@ from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.protocol import Protocol, primaries
 from fairtrial.verdicts.boundaries import tests_of
 from fairtrial.verdicts.look_table import look_table
+from fairtrial.verdicts.power_terms import PowerTerms, lacking_assumption, power_terms
 from fairtrial.verdicts.power_values import PowerReport, decision_rules
 from fairtrial.verdicts.slot_values import direction
 
@@ -51,12 +52,14 @@ class PowerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         experiment: its id.
         formula: what `check` says; `simulation` is None where nothing is assumed.
+        terms: what the formula is about; None for a decision rule.
         why_not: why nothing was simulated.
     """
 
     v: Literal[1] = 1
     experiment: str
     formula: PowerReport
+    terms: PowerTerms | None = None
     simulation: Simulation | None
     why_not: str | None = None
 
@@ -123,7 +126,11 @@ def power_of(
             seed=protocol.design.seed if seed is None else seed,
         )
     return PowerAnswer(
-        experiment=protocol.id, formula=design.power, simulation=simulation, why_not=why_not
+        experiment=protocol.id,
+        formula=design.power,
+        terms=power_terms(protocol) if protocol.kind == "comparison" else None,
+        simulation=simulation,
+        why_not=why_not,
     )
 
 
@@ -178,7 +185,8 @@ def _why_not(protocol: Protocol, assumed: Assumed | None, runs: int) -> str | No
     if others:
         return f"type {others[0]} is not simulated"
     if assumed is None:
-        return "nothing is assumed: power.assume needs discordance or sd, and an icc; or --pilot"
+        lacking = lacking_assumption(protocol)
+        return f"{lacking}; write it, or name a --pilot LEDGER"
     return None
 
 

@@ -21,7 +21,7 @@ from fairtrial.custody.anchoring import Sealed, seal, setup_for
 from fairtrial.custody.files import list_files
 from fairtrial.custody.sealing import Seals, check_no_crossing
 from fairtrial.custody.trial import Trial, open_trial
-from fairtrial.custody.waiting import check_run_allowed
+from fairtrial.custody.waiting import Waiting, check_run_allowed, waiting_for
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
     Freeze,
@@ -56,7 +56,10 @@ __all__ = (
 
 
 class Registered(NamedTuple):
-    """What `register` did; freeze and design are None when nothing was frozen yet."""
+    """What `register` did; freeze and design are None when nothing was frozen yet.
+
+    `waiting` says what has to come before a run, signatures and anchors.
+    """
 
     ledger: str
     opened: bool
@@ -66,6 +69,7 @@ class Registered(NamedTuple):
     receipt: str
     sealed: Sealed | None = None
     missing_units: str | None = None
+    waiting: tuple[Waiting, ...] = ()
 
 
 def _check_first(supersedes: str | None, ledger: Path) -> None:
@@ -151,7 +155,13 @@ def register_protocol(
             receipt=trial.keep_receipt(what),
             sealed=sealed,
             missing_units=loaded.protocol.units.file if missing else None,
+            waiting=_waiting(trial, known.name),
         )
+
+
+def _waiting(trial: Trial, name: str) -> tuple[Waiting, ...]:
+    """Returns what has to come before a run, now that the last entry is there."""
+    return tuple(waiting_for(trial.log.state, trial.experiment(name)))
 
 
 def _anchor_again(trial: Trial, known: Experiment, key: str | None) -> None:
@@ -196,6 +206,7 @@ def freeze_experiment(
             design=design,
             receipt=trial.keep_receipt("freeze"),
             sealed=sealed,
+            waiting=_waiting(trial, known.name),
         )
 
 

@@ -28,6 +28,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from fairtrial.analysis.rates import clopper_pearson
 from fairtrial.analysis.simulation import PairModel
 from fairtrial.ledger.events import Head, Look
 from fairtrial.ledger.protocol import Protocol, encode_resolved
@@ -60,7 +61,7 @@ class SimulationCase(msgspec.Struct, frozen=True, kw_only=True):
         verdicts: share of runs by verdict; `reasons` likewise of those that are inconclusive or
             rejected for harm.
         intended: share of runs with a verdict that counts: power, or type-I error.
-        standard_error: of `intended`.
+        standard_error: of `intended`; `lower` and `upper`: its exact 95 % limits.
         stops: share of runs that ended with each look.
         expected_units: mean number of units used; `expected_slots` likewise.
     """
@@ -71,6 +72,8 @@ class SimulationCase(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, float]
     intended: float
     standard_error: float
+    lower: float
+    upper: float
     stops: tuple[float, ...]
     expected_units: float
     expected_slots: float
@@ -265,7 +268,8 @@ def _case(
         run.reason for run in found if run.verdict == "inconclusive" or run.reason == "harm"
     )
     counted = _errors(design.protocol) if name == "at_border" else _wanted(design.protocol)
-    intended = sum(run.verdict in counted and run.reason != "harm" for run in found) / runs
+    hits = sum(run.verdict in counted and run.reason != "harm" for run in found)
+    intended, limits = hits / runs, clopper_pearson(hits, runs)
     ends = [looks[run.look - 1] for run in found]
     return SimulationCase(
         name=name,
@@ -274,6 +278,8 @@ def _case(
         reasons={code: reasons[code] / runs for code in sorted(reasons)},
         intended=intended,
         standard_error=math.sqrt(intended * (1.0 - intended) / runs),
+        lower=limits.lower,
+        upper=limits.upper,
         stops=tuple(
             sum(run.look == number for run in found) / runs for number in range(1, len(looks) + 1)
         ),

@@ -302,8 +302,8 @@ def expected_of(shape: Shape) -> str:
             key = re.split(r"[:(]", expected_of(shape.key))[0].strip()
             return f"a mapping from {key} to {expected_of(shape.value)}"
         case ListOf():
-            least = f", at least {shape.least}" if shape.least else ""
-            return f"a list{least}; each item {expected_of(shape.item)}"
+            length = f", at least {shape.least}" if shape.least else ""
+            return f"a list{length}; each item {expected_of(shape.item)}"
         case OneOrMany():
             return f"{expected_of(shape.item)}, or a list of them"
         case Free():

@@ -34,7 +34,7 @@ def command(out: Output, protocol: Path) -> Ending:
     refused = bool(checked.design.power.refused) or (
         git is not None and git.required and bool(git.uncommitted)
     )
-    out.text(check_text(checked))
+    out.text(check_text(checked, refused=refused))
     following = f"ledger register {shell_word(protocol)}"
     design = checked.design
     out.end(
@@ -49,6 +49,7 @@ def command(out: Output, protocol: Path) -> Ending:
             "budget": checked.money,
             "drivers": checked.drivers,
             "existed_before": checked.existing,
+            "required": design.protocol.require,
             "git": checked.git,
         },
         next_command=None if refused else following,

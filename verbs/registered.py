@@ -28,6 +28,8 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
         out.text(label("signed", f"{done.sealed.path.name}   {done.sealed.size:,} entries{level}"))
         if done.sealed.problem:
             out.note(done.sealed.problem)
+    for one in done.waiting:
+        out.text(label("waits", f"the run waits for {one.what}: {one.todo}"))
     out.end(
         {
             "v": 1,
@@ -37,11 +39,18 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
             "frozen": frozen,
             "register": done.register,
             "freeze": done.freeze,
+            "waiting": [one.what for one in done.waiting],
             "power": _power(done.design) if done.design is not None else None,
         },
         receipt=done.receipt,
-        next_command="ledger run" if frozen else "ledger freeze",
+        next_command=_next(done),
     )
+
+
+def _next(done: Registered) -> str:
+    if done.freeze is None:
+        return "ledger freeze"
+    return done.waiting[0].todo if done.waiting else "ledger run"
 
 
 def _power(design: Design) -> PowerReport:

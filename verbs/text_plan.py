@@ -20,21 +20,28 @@ from fairtrial.engine.session import Registered
 from fairtrial.ledger.events import Freeze, RegisterGit
 from fairtrial.protocols.assigning import is_assigned
 from fairtrial.protocols.terms import planned_repeats
-from fairtrial.verdicts.power_values import LookFacts, PowerReport
-from fairtrial.verdicts.wording import cluster_noun, in_points, plural, unit_noun
+from fairtrial.verdicts.power_terms import power_terms
+from fairtrial.verdicts.power_values import LookFacts
+from fairtrial.verdicts.wording import cluster_noun, plural, unit_noun
 
 from .output import label
-from .text_numbers import clip, count, difference, quantity, usd
+from .text_formula import formula_text
+from .text_numbers import clip, count, quantity, usd
 from .text_rule import capacity_text
 
 __all__ = ("check_text", "registered_text")
 
 
-def check_text(checked: Checked) -> str:
-    """Returns everything that `ledger check` has to say of an acceptable file."""
+def check_text(checked: Checked, *, refused: bool) -> str:
+    """Returns everything that `ledger check` has to say of a file that can be read.
+
+    Args:
+        checked: what was found.
+        refused: whether `register` would refuse the plan; the first word says so.
+    """
     design = checked.design
     lines = [
-        label("ok", f"{design.protocol.id}: {_units_text(design)}"),
+        label("refused" if refused else "ok", f"{design.protocol.id}: {_units_text(design)}"),
         label("looks", _looks_text(design)),
         *_power_lines(design),
         label("budget", _budget_text(checked.money)),
@@ -44,6 +51,7 @@ def check_text(checked: Checked) -> str:
             for arm, problems in checked.drivers.items()
             for problem in problems
         ),
+        *_required_lines(design),
         label("git", _git_text(checked.git)),
     ]
     if checked.existing:
@@ -102,6 +110,10 @@ def _looks_text(design: Design) -> str:
     looks = design.power.looks
     if len(looks) == 1:
         return f"one, at the end ({_look_size(design, looks[0])})"
+    if design.protocol.looks.kind == "anytime":
+        first, last = _look_size(design, looks[0]), _look_size(design, looks[-1])
+        noun = cluster_noun(design.protocol)
+        return f"{count(len(looks))}, one after each {noun}: from {first} to {last}"
     falls = [f"{look.fraction:.2f} ({_look_size(design, look)})" for look in looks]
     planned = " ".join(f"{look.planned:.2f}" for look in looks)
     if len(looks) == 2:
@@ -131,7 +143,7 @@ def _power_lines(design: Design) -> list[str]:
     if capacity is not msgspec.UNSET:
         lines = [label("capacity", capacity_text(capacity))]
     else:
-        lines = [label("power", _power_text(design))]
+        lines = [label("power", formula_text(report, power_terms(design.protocol)))]
     simulated = report.simulated
     if simulated is not None:
         lines.append(
@@ -149,40 +161,6 @@ def _power_lines(design: Design) -> list[str]:
     return lines
 
 
-def _power_text(design: Design) -> str:
-    report = design.power
-    points = _is_in_points(design)
-    parts = []
-    if report.power is not None and report.effect is not None:
-        effect = _size(abs(report.effect), points=points)
-        parts.append(f"{report.power:.2f} for a difference of {effect}")
-    if report.smallest_difference is not None:
-        least = _size(report.smallest_difference, points=points)
-        parts.append(f"smallest difference found with {100 * report.target:.0f} %: {least}")
-    if parts:
-        return "; ".join(parts)
-    return _table_text(report, points=points) or "not known: nothing is assumed of the spread"
-
-
-def _table_text(report: PowerReport, *, points: bool) -> str:
-    """Returns the smallest difference over what could be assumed, where nothing is."""
-    cells = report.endpoints[0].table if report.endpoints else ()
-    rows = [
-        f"discordance {cell.discordance:g}, icc {cell.icc:g}: "
-        + ("none" if cell.smallest_difference is None else _size(cell.smallest_difference, points))
-        for cell in cells
-    ]
-    return "\n".join(["nothing is assumed; smallest difference found with", *rows]) if rows else ""
-
-
-def _is_in_points(design: Design) -> bool:
-    return in_points(next(one for one in design.protocol.endpoints if one.role == "primary"))
-
-
-def _size(number: float, points: bool) -> str:
-    return difference(number, points=points).removeprefix("+")
-
-
 def _budget_text(money: Money) -> str:
     if money.ceiling_usd is None:
         return "no ceiling in usd"
@@ -196,6 +174,21 @@ def _budget_text(money: Money) -> str:
         with_retries = usd(money.reserved_with_retries_usd)
         return f"{ceiling}; {reserved}, with every retry {with_retries}"
     return f"{ceiling}; {reserved}"
+
+
+def _required_lines(design: Design) -> list[str]:
+    """Returns what people have to do beside running: sign, and anchor the record."""
+    require = design.protocol.require
+    waits = {"run": "the run starts", "result_counts": "the result counts"}
+    lines = [
+        label("signature", f"`{one.meaning}` by {one.role} before {waits[one.before]}")
+        for one in require.signatures
+    ]
+    if require.anchor != "none":
+        lines.append(
+            label("anchor", f"register, freeze, looks and result wait for a {require.anchor}")
+        )
+    return lines
 
 
 def _git_text(git: GitCheck | None) -> str:

@@ -3,8 +3,8 @@
 Leaves every number to the engine.
 
 Rules:
-- A share is printed with the error that its number of runs leaves.
-- What was assumed and what was left out stand above what follows from it.
+- A share is printed with the limits that its number of runs leaves, the exact ones of a binomial.
+- What each line rests on stands below it; what was left out, above what follows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import msgspec
 
 from fairtrial.engine.powering import BoundaryAnswer, PowerAnswer
 from fairtrial.engine.simulating import Simulation, SimulationCase
+from fairtrial.verdicts.power_terms import PowerTerms
 
 from .output import label
-from .text_numbers import count, plain, signed
+from .text_formula import assumed_text, formula_text
+from .text_numbers import count, quantity, signed
 from .text_rule import capacity_text
 
 __all__ = ("boundary_text", "power_text")
@@ -26,18 +28,13 @@ __all__ = ("boundary_text", "power_text")
 def power_text(answer: PowerAnswer) -> str:
     """Returns what `ledger power` has to say."""
     formula = answer.formula
-    parts = []
-    if formula.power is not None and formula.effect is not None:
-        parts.append(f"power {formula.power:.2f} for a difference of {plain(formula.effect)}")
-    if formula.smallest_difference is not None:
-        least = plain(formula.smallest_difference)
-        parts.append(f"smallest difference found with {100 * formula.target:.0f} %: {least}")
-    lines = [
-        label("power", answer.experiment),
-        label("formula", "; ".join(parts) or "not known: nothing is assumed of the spread"),
-    ]
+    lines = [label("power", answer.experiment)]
+    if answer.terms is not None:
+        lines.append(label("formula", formula_text(formula, answer.terms)))
+        if formula.power is not None or formula.smallest_difference is not None:
+            lines.append(label("", f"assumed: {_of_protocol(answer.terms)} (of the protocol)"))
     if formula.capacity is not msgspec.UNSET:
-        lines[1] = label("capacity", capacity_text(formula.capacity))
+        lines.append(label("capacity", capacity_text(formula.capacity)))
     if answer.simulation is None:
         lines.append(label("simulated", f"no: {answer.why_not}"))
     else:
@@ -50,33 +47,48 @@ def power_text(answer: PowerAnswer) -> str:
 
 
 def _simulation_lines(found: Simulation) -> Iterator[str]:
-    yield label("assumed", _assumed_text(found))
+    yield label("simulated", f"{count(found.runs)} runs a case, seed {found.seed}")
+    yield label("", f"assumed: {_assumed_text(found)}")
     if found.not_simulated:
         yield label("left out", "; ".join(found.not_simulated))
-    yield label("simulated", f"{count(found.runs)} runs a case, seed {found.seed}")
     for case in found.cases:
-        yield from _case_lines(case)
+        yield from _case_lines(case, found.runs)
     same = f"{count(found.agreed)} of {count(found.checked)}"
     yield label("checked", f"computed again from events: {same} runs came out alike")
 
 
 def _assumed_text(found: Simulation) -> str:
     assumed = found.assumed
-    spread = (
-        f"discordance {plain(assumed.discordance)}"
-        if assumed.discordance is not None
-        else f"sd {plain(assumed.sd)}"
-    )
     where = "of the protocol" if assumed.units is None else f"of a pilot of {assumed.units} units"
-    return f"{spread}, icc {plain(assumed.icc)}, lost {100 * assumed.missing:.1f} % ({where})"
+    text = assumed_text(
+        discordance=assumed.discordance, sd=assumed.sd, icc=assumed.icc, missing=assumed.missing
+    )
+    return f"{text} ({where})"
 
 
-def _case_lines(case: SimulationCase) -> Iterator[str]:
+def _of_protocol(terms: PowerTerms) -> str:
+    return assumed_text(
+        discordance=terms.discordance, sd=terms.sd, icc=terms.icc, missing=terms.missing
+    )
+
+
+def _share(case: SimulationCase, runs: int) -> str:
+    """Returns the share of runs with what so many runs leave open of it."""
+    low, high = 100 * case.lower, 100 * case.upper
+    if case.intended == 1.0:
+        range_ = f"at least {low:.1f} %"
+    elif case.intended == 0.0:
+        range_ = f"at most {high:.1f} %"
+    else:
+        range_ = f"{low:.1f} to {high:.1f} %"
+    return f"{100 * case.intended:.1f} % ({range_}, {quantity(runs, 'run')})"
+
+
+def _case_lines(case: SimulationCase, runs: int) -> Iterator[str]:
     name = "at effect" if case.name == "at_effect" else "at border"
     word = "power" if case.name == "at_effect" else "type-I error"
-    share = f"{100 * case.intended:.1f} % (+- {196 * case.standard_error:.1f})"
     verdicts = ", ".join(f"{word} {100 * part:.1f} %" for word, part in case.verdicts.items())
-    yield label(name, f"true difference {signed(case.effect)}: {word} {share}")
+    yield label(name, f"true difference {signed(case.effect)}: {word} {_share(case, runs)}")
     yield label("", f"verdicts: {verdicts}")
     if case.reasons:
         reasons = ", ".join(
@@ -84,7 +96,9 @@ def _case_lines(case: SimulationCase) -> Iterator[str]:
         )
         yield label("", f"inconclusive for: {reasons}")
     stops = ", ".join(
-        f"look {number} {100 * part:.1f} %" for number, part in enumerate(case.stops, start=1)
+        f"look {number} {100 * part:.1f} %"
+        for number, part in enumerate(case.stops, start=1)
+        if part
     )
     size = f"{case.expected_units:.0f} units, {case.expected_slots:.0f} slots"
     yield label("", f"ends with {stops}; uses {size} on average")

@@ -49,12 +49,32 @@ def test_hopeless_plan_is_refused_with_everything_shown(example: Make) -> None:
     shell = example(**{"effect: 0.5 ": "effect: 0.05 "})
     said = shell.ledger("check")
     assert (3, "") == (said.code, said.err)
-    assert "refused   " in said.out
+    assert said.out.startswith("refused   ")
     assert "(register would refuse)" in said.out
+    assert not any(line.startswith("ok ") for line in said.out.splitlines())
     found = shell.ledger("check", "--json").json
     assert found["ok"] is False
     assert 3 == shell.ledger("register").code
     assert not (shell.folder / "ledger.db").exists()
+
+
+def test_signatures_are_named_before_they_are_needed(example: Make) -> None:
+    """`check` says who signs what, `register` what comes before the run, and `next:` is that."""
+    signatures = (
+        "require: {signatures: [{meaning: approved, role: statistician, before: run}, "
+        "{meaning: reviewed, role: quality, before: result_counts}]}\n\nbudget:\n"
+    )
+    shell = example()
+    path = shell.folder / "protocol.yaml"
+    path.write_text(path.read_text().replace("\nbudget:\n", f"\n{signatures}"))
+    said = shell.ok("check")
+    assert said.out.startswith("ok ")
+    assert "`approved` by statistician before the run starts" in said.out
+    assert "`reviewed` by quality before the result counts" in said.out
+    done = shell.ok("register", "--override", "a test")
+    assert "next: ledger sign 2 --meaning approved --role statistician" in done.err
+    assert "ledger run" not in done.err
+    assert "waits     the run waits for `approved` by statistician" in done.out
 
 
 def test_check_reads_this_folders_protocol_by_default(shell: Shell) -> None:

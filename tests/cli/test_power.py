@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import pairwise
 
 import pytest
 
@@ -95,3 +97,90 @@ def test_nothing_assumed_nothing_simulated(shell: Shell) -> None:
     path.write_text(path.read_text().replace(POWER, NOTHING))
     assert "nothing is assumed" in shell.ok("power").out
     assert shell.ok("power", "--json").json["simulation"] is None
+
+
+def rewritten(shell: Shell, old: str, new: str) -> None:
+    """Puts other words into the protocol of the folder."""
+    path = shell.folder / "protocol.yaml"
+    text = path.read_text()
+    assert old in text, old
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("assume", "why"),
+    [
+        ("{discordance: 0.6}", "power.assume has discordance and no icc: icc is missing"),
+        ("{icc: 0.02}", "power.assume has an icc and no spread"),
+        ("{}", "nothing is assumed of the spread"),
+    ],
+)
+def test_missing_assumption_is_named(shell: Shell, assume: str, why: str) -> None:
+    """What is there isn't said to be missing, by formula or by simulation."""
+    planned(shell)
+    rewritten(shell, "{discordance: 0.6, icc: 0.02}", assume)
+    rewritten(shell, ", icc: 0.02}", "}")
+    said = shell.ok("power").out
+    assert [True, True] == [why in line for line in said.splitlines() if why[:12] in line]
+    assert why in shell.ok("check").out
+
+
+def test_looks_at_any_time_have_no_formula_and_say_so(shell: Shell) -> None:
+    """An assumption that is stated isn't said to be missing where only the formula is."""
+    planned(shell)
+    rewritten(shell, "looks: {at: [1.0], icc: 0.02}", "looks: {kind: anytime, method: betting}")
+    rewritten(shell, "unit_weighted", "cluster_weighted")
+    for words in (("check",), ("power", "--runs", "2")):
+        said = shell.ok(*words).out
+        assert "there is no formula for looks at any time" in said
+        assert "nothing is assumed" not in said
+
+
+def test_shares_of_few_runs_have_exact_limits(shell: Shell) -> None:
+    """No share is said to be certain because all of a few runs agreed."""
+    planned(shell)
+    rewritten(shell, "effect: 0.5", "effect: 0.6")
+    said = shell.ok("power", "--runs", "50")
+    assert "+-" not in said.out
+    case = next(line for line in said.out.splitlines() if line.startswith("at border"))
+    assert "50 runs)" in case
+    found = shell.ok("power", "--runs", "50", "--json").json["simulation"]["cases"]
+    for one in found:
+        assert one["lower"] <= one["intended"] <= one["upper"]
+        assert one["upper"] - one["lower"] > 0.07
+
+
+def test_each_line_says_what_it_rests_on(shell: Shell) -> None:
+    """With a pilot the formula stays that of the protocol, and says so."""
+    planned(shell)
+    shell.ok("register")
+    shell.ok("run")
+    refused = shell.ledger("power", "--runs", "2", "--pilot", "ledger.db").err
+    assert "the pilot's discordance" in refused
+    lines = shell.ok(
+        "power", "--runs", "2", "--effect", "0.2", "--pilot", "ledger.db"
+    ).out.splitlines()
+    below = {line.split()[0]: after for line, after in pairwise(lines) if line[:1] != " "}
+    assert "discordance 0.6, icc 0.02, lost 0.0 % (of the protocol)" in below["formula"]
+    assert "(of a pilot of 24 units)" in below["simulated"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "words", "absent"),
+    [
+        ("superiority", "for a difference of 50.0 points; smallest difference found", "margin"),
+        ("{rule: non_inferiority, margin: 0.1}", "to show non-inferiority within 10.0 points at a "
+         "true difference of 50.0 points; found with 60 %: a true difference", "smallest"),
+        ("{rule: equivalence, margin: 0.9}", "to show equivalence within 90.0 points at a true "
+         "difference of 50.0 points", "smallest"),
+    ],
+)  # fmt: skip
+def test_power_is_worded_by_the_rule(shell: Shell, rule: str, words: str, absent: str) -> None:
+    """A non-inferiority plan isn't said to look for a difference."""
+    planned(shell)
+    if rule != "superiority":
+        path = shell.folder / "protocol.yaml"
+        path.write_text(re.sub(r"decision: .*", f"decision: {rule}", path.read_text()))
+    line = next(line for line in shell.ledger("check").out.splitlines() if line.startswith("power"))
+    assert words in line
+    assert absent not in line
