@@ -295,6 +295,8 @@ class Trial(Reader):
 
 def _which(name: str | None, known: list[str]) -> str:
     """Returns what to do about an experiment that isn't known."""
+    if name is not None and Path(name).is_file():
+        return f"{name} is a file: name a ledger with --ledger {name}"
     near = get_close_matches(name or "", known, n=1)
     if near:
         return f"did you mean {near[0]!r}?"

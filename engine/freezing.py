@@ -24,7 +24,7 @@ from fairtrial.custody.files import list_files
 from fairtrial.custody.trial import Trial
 from fairtrial.drivers.port import Driver, open_driver
 from fairtrial.ledger.decoding import decode_json
-from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.errors import ConflictError, RefusedError
 from fairtrial.ledger.events import Freeze, FrozenArm
 from fairtrial.ledger.given import TABLE_BYTES_MAX
 from fairtrial.ledger.protocol import Protocol, asked_arms
@@ -163,8 +163,28 @@ def freeze(
         trial.blobs.put(power_report)
     refuse_hopeless(known.name, design.power)
     event = _freeze_event(trial, known, design, path)
-    trial.append(event)
+    try:
+        trial.append(event)
+    except ConflictError as error:
+        raise _frozen_otherwise(known, closed=trial.log.state.closed, error=error) from error
     return event, design
+
+
+def _frozen_otherwise(known: Experiment, *, closed: bool, error: ConflictError) -> ConflictError:
+    """Returns why the freeze on record isn't the one that would be made now."""
+    since = ["amended"] * bool(known.amends)
+    since += ["withdrawn"] * (known.withdrawn_seq is not None)
+    since += ["concluded"] * (known.result is not None)
+    since += ["its ledger closed"] * closed
+    if not since:
+        return error
+    return ConflictError(
+        f"the experiment is registered and frozen already; since then: {', '.join(since)}",
+        where=known.name,
+        expected=error.expected,
+        found=error.found,
+        todo=f"ledger status {known.name} says where it stands; a new plan needs an id of its own",
+    )
 
 
 def _report_on_record(trial: Trial, known: Experiment) -> bytes | None:

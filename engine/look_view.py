@@ -18,11 +18,12 @@ from fairtrial.custody.sealing import opened_looks
 from fairtrial.custody.trial import open_trial
 from fairtrial.ledger.events import Look
 from fairtrial.ledger.protocol import Protocol
-from fairtrial.ledger.state import Experiment, is_blinded
+from fairtrial.ledger.state import Experiment, is_blinded, is_ended
 from fairtrial.protocols.assigning import is_assigned
 from fairtrial.verdicts.interim import FutilityNote, futility_notes
 from fairtrial.verdicts.wording import in_points
 
+from .status import next_command, state_word
 from .story import targets_of
 
 __all__ = ("LookView", "read_look_view")
@@ -32,7 +33,9 @@ class LookView(NamedTuple):
     """What of a look is shown beside its event.
 
     Attributes:
-        planned: how many looks there are.
+        planned: how many looks there are at most.
+        ended: whether the experiment has a result or was withdrawn.
+        next: the command that goes on from where the experiment stands.
         fraction: its share of the information.
         eligible: whether it could decide.
         blinded: nobody may know the arms yet.
@@ -44,6 +47,8 @@ class LookView(NamedTuple):
     """
 
     planned: int
+    ended: bool
+    next: str
     fraction: float
     eligible: bool
     blinded: bool
@@ -66,8 +71,9 @@ def read_look_view(ledger: Path, look: Look) -> LookView:
     first = look.comparisons[0].endpoints[0] if look.comparisons else None
     planned = table.tests[0]
     return LookView(
-        # Where anyone may look at any time, nobody planned how often.
-        planned=len(protocol.looks.at) or look.number + int(look.continues),
+        planned=len(known.looks),
+        ended=is_ended(known),
+        next=next_command(known, state_word(known, running=False), ""),
         fraction=first.information_fraction if first is not None else planned.fraction,
         eligible=first.eligible if first is not None else planned.eligible,
         blinded=blinded,

@@ -113,6 +113,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str | None
     refusals: int
     head: HeadStatus
+    ledger_closed: bool
     receipt: str
     receipt_kept: int | None
     folded_from: int
@@ -239,6 +240,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         verdict=known.result.verdict if known.result is not None else None,
         refusals=len(known.refusals),
         head=HeadStatus(size=head.size, root=head.root),
+        ledger_closed=trial.log.state.closed,
         receipt=trial.receipt(),
         receipt_kept=_receipt_kept(trial),
         folded_from=trial.log.folded_from,

@@ -217,7 +217,7 @@ def _count(story: Story, seq: int, event: Event) -> None:
             story.blinded = any(arm.commitment is not None for arm in event.arms)
         case Unblind():
             story.blinded = False
-            story.unblinded_early = story.last_look is None or story.last_look.continues
+            story.unblinded_early = not story.is_complete
         case Look():
             story.looks, story.last_look = story.looks + 1, event
         case Result():

@@ -3,6 +3,7 @@
 Leaves what is behind a label to `custody/blinding.py`, when it may happen to the fold.
 
 Rules:
+- A withdrawn experiment is opened for the record: what it cost is sealed until then.
 - Everything is opened at once: names and salts, which the fold compares with the commitments.
 - What a run that was killed left open is closed first; a look that is due comes first.
 """
@@ -21,16 +22,18 @@ from fairtrial.ledger.state import is_blinded, next_number
 
 from .correcting import checked_reason
 from .running import end_dead_session
+from .status import next_command, state_word
 
 __all__ = ("Unblinded", "unblind_experiment")
 
 
 class Unblinded(NamedTuple):
-    """The event, the receipt after it, and whether that was before the data were complete."""
+    """The event, the receipt after it, whether the data were incomplete, and what comes next."""
 
     event: Unblind
     receipt: str
     early: bool
+    next: str
 
 
 def unblind_experiment(
@@ -63,4 +66,5 @@ def unblind_experiment(
         end_dead_session(trial, known)
         trial.append(event)
         seal(trial, setup, known)
-        return Unblinded(event, trial.keep_receipt("unblind"), known.unblinded_early)
+        after = next_command(known, state_word(known, running=False), "")
+        return Unblinded(event, trial.keep_receipt("unblind"), known.unblinded_early, after)

@@ -33,7 +33,15 @@ from fairtrial.ledger.events import FrozenArm, Refuse, Register
 from fairtrial.ledger.given import TABLE_BYTES_MAX
 from fairtrial.ledger.protocol import changed_fields, driver_path, unnamed_field
 from fairtrial.ledger.regular import read_regular
-from fairtrial.ledger.state import Experiment, due_look, is_blinded, next_number
+from fairtrial.ledger.state import (
+    Experiment,
+    due_look,
+    is_blinded,
+    is_crossed_for_good,
+    is_ended,
+    is_final,
+    next_number,
+)
 from fairtrial.protocols.file import parse_protocol
 
 __all__ = (
@@ -146,7 +154,7 @@ def _check_file(trial: Trial, known: Experiment, act: str, entry: FileEntry, fol
 def _refuse_file(
     trial: Trial, known: Experiment, act: str, entry: FileEntry, found: str, what: str
 ) -> NoReturn:
-    todo = "put the frozen file back, or register a new experiment"
+    todo = f"put the frozen file back; or, to go on with the changed one: {_begin_again(known)}"
     # Until the arms are open a field path would tell whose file it is.
     protocol = trial.protocol(known)
     field = unnamed_field(protocol, entry.field) if is_blinded(known) else entry.field
@@ -171,7 +179,7 @@ def check_identities(
             refuse(trial, known, act, _absent_part(_path(trial, known, frozen), frozen, error))
         if registered != found:
             path = _path(trial, known, frozen)
-            refuse(trial, known, act, _identity_change(path, frozen, registered, found))
+            refuse(trial, known, act, _identity_change(path, known, frozen, registered, found))
 
 
 def _path(trial: Trial, known: Experiment, frozen: FrozenArm) -> str:
@@ -179,12 +187,22 @@ def _path(trial: Trial, known: Experiment, frozen: FrozenArm) -> str:
     return driver_path(trial.protocol(known), frozen.name) if frozen.commitment is None else "arms"
 
 
+def _begin_again(known: Experiment) -> str:
+    """Returns the commands that put a plan with other files in the place of this one."""
+    return (
+        f"ledger withdraw {known.name} --reason TEXT, then, with another id in the protocol:"
+        f" ledger register PROTOCOL --supersedes {known.name}"
+    )
+
+
 def _absent_part(path: str, frozen: FrozenArm, error: DriverError) -> _Change:
     return _Change(path, frozen.identity.sha256, "absent", error.what, error.todo)
 
 
-def _identity_change(prefix: str, frozen: FrozenArm, registered: object, found: object) -> _Change:
-    todo = "put back what was frozen, or register a new experiment"
+def _identity_change(
+    prefix: str, known: Experiment, frozen: FrozenArm, registered: object, found: object
+) -> _Change:
+    todo = f"put back what was frozen; or, to go on with what is there: {_begin_again(known)}"
     field, old, new = prefix, str(registered), str(found)
     if frozen.commitment is not None:
         what = "a blinded arm is made of something else now"
@@ -255,7 +273,7 @@ def refuse_look(trial: Trial, known: Experiment, number: int) -> RefusedError:
         f"look {due}" if due else "no look due",
         f"look {number}",
         "this look isn't due" if is_planned else "this look isn't planned",
-        "`ledger run` takes each look when its slots are settled; `ledger status` shows the next",
+        _look_todo(known),
     )
     note = _record(trial, known, "look", change)
     error = RefusedError(
@@ -267,6 +285,15 @@ def refuse_look(trial: Trial, known: Experiment, number: int) -> RefusedError:
     )
     error.add_note(note)
     return error
+
+
+def _look_todo(known: Experiment) -> str:
+    """Returns how to come by a look, or why no further one will ever be taken."""
+    if is_final(known) or is_ended(known):
+        crossed = is_crossed_for_good(known)
+        why = "a boundary was crossed" if crossed else "all of it is over"
+        return f"no further look comes: {why}; `ledger look` shows the last one that was taken"
+    return "`ledger run` takes each look when its slots are settled; `ledger status` shows the next"
 
 
 def _expected_look(known: Experiment, number: int) -> str:

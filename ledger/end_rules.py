@@ -11,7 +11,8 @@ Rules:
 - After a crossing that stops there is only the result; after any crossing no withdrawal.
 - Cut short, an experiment is inconclusive: by a person always, by a ceiling unless the protocol
   has it analysed and the ceiling is the registered one; a verdict that was reached before stands.
-- Unblinding opens every commitment with the arm and the salt that it was made of.
+- Unblinding opens every commitment with the arm and the salt that it was made of; it is early
+  unless the data are complete. A withdrawn experiment may be opened, for the record alone.
 - What is as registered is said in `deviations.py`.
 """
 
@@ -230,7 +231,11 @@ def _invalidate(state: State, entry: Entry, event: Event, plan_of: PlanReader) -
     event = cast("Invalidate", event)
     known = experiment_of(state, event)
     require(
-        not is_ended(known), "the experiment has ended", where=known.name, todo="ledger reanalysis"
+        not is_ended(known),
+        "the experiment has ended, and nothing that it rests on changes any more",
+        where=known.name,
+        todo="say beside the result which outcome is in doubt, and why; what counts is then a new"
+        " experiment: ledger register PROTOCOL",
     )
     slots, position = known.slots, event.position
     require(
@@ -266,13 +271,14 @@ def _unblind(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> N
         where=known.name,
     )
     require(
-        not is_ended(known) and is_idle(known),
-        "a run is going on or the experiment has ended",
+        is_idle(known),
+        "a run is going on or an attempt is open",
         where=known.name,
     )
     require(due_look(known) is None, "a look is due", where=known.name, todo="ledger look")
     _check_opened(known, event)
-    known.unblind_seq, known.unblinded_early = entry.seq, not is_final(known)
+    known.unblind_seq = entry.seq
+    known.unblinded_early = not is_final(known) and known.withdrawn_seq is None
     known.counters["unblind"] = event.number
     known.last_change = entry.seq
 

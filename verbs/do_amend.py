@@ -73,6 +73,8 @@ def command(
         done = amend_protocol(
             ledger, experiment, actor=actor, reason=reason, protocol=protocol, key=key
         )
+    from .text_numbers import quantity
+
     event = done.event
     assert isinstance(event, Amend), "amending appends an amend"
     meaning = {
@@ -81,7 +83,7 @@ def command(
         "text": "text only: the result stays as registered and lists it",
     }[event.class_]
     text = (
-        f"{', '.join(event.fields)}   after {event.outcomes:,} outcomes and"
-        f" {event.looks_taken} looks\n{meaning}"
+        f"{', '.join(event.fields)}   after {quantity(event.outcomes, 'outcome')} and"
+        f" {quantity(event.looks_taken, 'look')}\n{meaning}"
     )
     print_act(out, done, text, ledger=ledger, next_command="ledger status")

@@ -40,7 +40,7 @@ def command(
     """
     from fairtrial.engine.compare import compare_table
 
-    from .text_compare import compare_text
+    from .text_compare import compare_text, would_be_line
 
     report = compare_table(
         read_table_file(table),
@@ -59,6 +59,8 @@ def command(
         "value": value,
     }
     following = init_command(table, given)
+    if out.quiet:
+        out.essential(would_be_line(report))
     out.text(compare_text(report, following=following))
     out.end(_plain(report), next_command=following)
 

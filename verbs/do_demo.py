@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import click
 
 from .options import output_options, verb
-from .output import Output
+from .output import Output, shell_word
 
 __all__ = ("command",)
 
@@ -44,6 +46,9 @@ def command(out: Output, folder: Path) -> None:
     proof = demo.prove()
     out.text(proof_text(proof) + "\n")
     out.text(closing_text(folder, proof))
+    activate = Path(sys.executable).with_name("activate")
+    if shutil.which("ledger") is None and activate.is_file():
+        out.note(f"`ledger` isn't on the path of your shell yet: . {shell_word(activate)}")
     out.end(
         {
             "v": 1,

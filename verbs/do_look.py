@@ -47,10 +47,4 @@ def command(
     view = read_look_view(ledger, look)
     out.of(look.experiment, ledger)
     out.text(look_text(look, view))
-    ended = look.number == view.planned or not look.continues
-    after = "ledger unblind --reason TEXT" if view.blinded else "ledger result"
-    out.end(
-        look_value(look, view),
-        receipt=receipt,
-        next_command=after if ended else "ledger run",
-    )
+    out.end(look_value(look, view), receipt=receipt, next_command=view.next)

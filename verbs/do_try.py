@@ -39,9 +39,10 @@ def command(
     for tried in found:
         out.text(tried_text(tried, show_score=show_score))
     out.text("nothing was recorded")
+    answered = all(tried.answer.status in ("ok", "failed") for tried in found)
+    verb_name = "register" if answered else "try"
     out.end(
         {"v": 1, "recorded": False, "tried": [try_value(t, show_score=show_score) for t in found]},
-        next_command=f"ledger register {shell_word(protocol)}",
+        next_command=f"ledger {verb_name} {shell_word(protocol)}",
     )
-    answered = all(tried.answer.status in ("ok", "failed") for tried in found)
     return "done" if answered else "unfinished"

@@ -27,7 +27,8 @@ def command(
     """Opens the arms of a blinded experiment, with the salts that prove it.
 
     A result needs it. Before the last look it is possible and early: the result then is not as
-    registered. From here on every view shows names and numbers.
+    registered. A withdrawn experiment can be opened for the record. From here on every view shows
+    names and numbers.
     """
     from fairtrial.custody.blinding import DISCIPLINE
     from fairtrial.engine.unblinding import unblind_experiment
@@ -38,5 +39,4 @@ def command(
     if done.early:
         lines.append("EARLY: before the last look; the result will say that it isn't as registered")
     lines.append(f"that nobody knew before is {DISCIPLINE}")
-    after = "ledger run" if done.early else "ledger result"
-    print_act(out, done, "\n".join(lines), ledger=ledger, next_command=after)
+    print_act(out, done, "\n".join(lines), ledger=ledger, next_command=done.next)

@@ -17,7 +17,7 @@ from fairtrial.engine.compare import CompareReport
 from .text_numbers import count, quantity
 from .text_result import endpoint_lines, table_lines
 
-__all__ = ("compare_text",)
+__all__ = ("compare_text", "would_be_line")
 
 _LEFT = "excluded in "
 # A table has no run in which something could be lost: what a status means is what isn't in it.
@@ -40,10 +40,15 @@ def compare_text(report: CompareReport, *, following: str) -> str:
         *endpoint_lines(endpoint, report.control, report.treatment),
         *_missing(report),
         *(f"note: {note}" for note in report.notes),
-        f"would be: {report.would_be.upper()}: {report.reason}",
+        would_be_line(report),
         f"Not registered, nothing written. To put it on record: {following}",
     ]
     return "\n".join(lines)
+
+
+def would_be_line(report: CompareReport) -> str:
+    """Returns what the verdict would be, the one line that `--quiet` keeps."""
+    return f"would be: {report.would_be.upper()}: {report.reason}"
 
 
 def _read_text(report: CompareReport) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from fairtrial.ledger.events import EVENT_KINDS
 
-from .text_numbers import clip, count, usd
+from .text_numbers import clip, count, quantity, usd
 
 __all__ = ("KINDS", "ReadEntry", "entry_line", "entry_page", "read_entry", "with_names")
 
@@ -104,8 +104,8 @@ def _register(event: Event) -> str:
 
 def _freeze(event: Event) -> str:
     return (
-        f"{count(event['unit_count'])} units, {count(event['cluster_count'])} clusters,"
-        f" {count(event['slot_count'])} slots, {len(event['looks'])} looks"
+        f"{quantity(event['unit_count'], 'unit')}, {quantity(event['cluster_count'], 'cluster')},"
+        f" {quantity(event['slot_count'], 'slot')}, {quantity(len(event['looks']), 'look')}"
         + (", arms blinded" if event["arms"][0].get("commitment") else "")
     )
 
@@ -148,14 +148,14 @@ def _more(event: Event) -> str:
 def _look(event: Event) -> str:
     goes = "going on" if event["continues"] else "end"
     if event.get("sealed") is not None:
-        return f"look {event['number']}: {count(event['units'])} units, numbers sealed, {goes}"
+        return f"look {event['number']}: {quantity(event['units'], 'unit')}, numbers sealed, {goes}"
     crossed = {
         endpoint["crossed"]
         for comparison in event["comparisons"]
         for endpoint in comparison["endpoints"]
     } - {"no"}
     went = f"boundary crossed ({', '.join(sorted(crossed))})" if crossed else "no boundary crossed"
-    return f"look {event['number']}: {count(event['units'])} units, {went}, {goes}"
+    return f"look {event['number']}: {quantity(event['units'], 'unit')}, {went}, {goes}"
 
 
 def _result(event: Event) -> str:

@@ -38,7 +38,7 @@ def look_text(
     lines = [
         label(
             "look",
-            f"{look.experiment}   look {look.number} of {planned} (planned interim analysis),"
+            f"{look.experiment}   look {look.number} of {planned} ({_kind(look, planned)}),"
             f" {_size_text(look)}, {view.fraction:.2f} of the information",
         )
     ]
@@ -56,7 +56,7 @@ def look_text(
             else "the protocol shows only whether the run goes on, until the result"
         )
         lines.append(label("numbers", f"none, {why}"))
-    lines.append(label("goes on", _goes_on(look, planned)))
+    lines.append(label("goes on", _goes_on(look, view)))
     return "\n".join(lines)
 
 
@@ -73,10 +73,16 @@ def _note_text(note: FutilityNote) -> str:
     return f"{text}; registered as futile, and binds nobody" if note.is_futile else text
 
 
-def _goes_on(look: Look, planned: int) -> str:
-    if look.number == planned:
+def _kind(look: Look, planned: int) -> str:
+    return "planned final analysis" if look.number == planned else "planned interim analysis"
+
+
+def _goes_on(look: Look, view: LookView) -> str:
+    if look.number == view.planned:
         return "no: this was the last look"
-    return "yes" if look.continues else "no: a boundary was crossed"
+    if not look.continues:
+        return "no: a boundary was crossed"
+    return "it did; the experiment has ended since" if view.ended else "yes"
 
 
 def _comparison_lines(

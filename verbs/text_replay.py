@@ -326,7 +326,7 @@ def _verdict_text(report: ReplayReport, story: Story, named: bool) -> str:
     if story.is_complete:
         todo = "ledger unblind, then ledger result" if story.blinded else "ledger result"
         return f"{name}none yet (the run is complete: {todo})"
-    return f"{name}none yet (abandoned? ask)"
+    return f"{name}none yet (no result on record: ask whether it goes on or was abandoned)"
 
 
 def _numbers_of(result: Result, story: Story) -> str:

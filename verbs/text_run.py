@@ -122,10 +122,12 @@ def run_text(report: RunReport, command: Callable[[str], str]) -> str:
         return f"{report.reason}: {done.removesuffix(' slots')} settled, nothing lost"
     if report.reason == "arm_failing":
         cause = report.note or "an arm is failing"
-        again = command("ledger run")
         return (
             f"STOPPED: {cause}. No slot was given up; {count(left)} to do.\n"
-            f"Fix the cause, then: {again}"
+            f"Fix the cause, then: {command('ledger run')}\n"
+            "A cause inside a registered file can't be mended under this plan, so begin another:\n"
+            f"    {command(f'ledger withdraw {report.experiment} --reason TEXT')}\n"
+            f"    {command(f'ledger register PROTOCOL --supersedes {report.experiment}')}"
         )
     return _ceiling_text(report, left, command)
 

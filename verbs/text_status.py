@@ -92,13 +92,15 @@ def _clock(time: str) -> str:
 
 
 def _plan_text(status: Status) -> str:
-    early = ["arms unblinded early"] if status.unblinded_early else []
-    sections = ", ".join([*early, *status.amendments])
-    if status.as_registered is None:
-        return "retrospective" + (f", amended: {sections}" if sections else "")
-    if not sections:
-        return "as registered"
-    return f"amended: {sections}" if status.as_registered else f"NOT AS REGISTERED: {sections}"
+    sections = ", ".join(status.amendments)
+    if status.as_registered is not False:
+        word = "as registered" if status.as_registered else "retrospective"
+        return f"{word}, amended: {sections}" if sections else word
+    why = ["arms unblinded early"] * status.unblinded_early
+    why += [f"amended {', '.join(status.amended)}"] * bool(status.amended)
+    rest = [name for name in status.amendments if name not in status.amended]
+    more = f" (also amended, without weight: {', '.join(rest)})" if rest else ""
+    return f"NOT AS REGISTERED: {'; '.join(why)}{more}"
 
 
 def _slots_text(status: Status) -> str:
@@ -149,7 +151,8 @@ def _spent_text(status: Status) -> str:
 def _record_text(status: Status) -> str:
     size = status.head.size
     kept = status.receipt_kept
-    text = f"{quantity(size, 'entry', 'entries')}, head {status.receipt}"
+    closed = "LEDGER CLOSED, " if status.ledger_closed else ""
+    text = f"{closed}{quantity(size, 'entry', 'entries')}, head {status.receipt}"
     if kept is not None and kept != size:
         text += f"; last receipt written: {count(kept)}"
     if status.refusals:

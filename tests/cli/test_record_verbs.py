@@ -130,7 +130,7 @@ def test_withdrawn_experiment_is_superseded_by_name(shell: Shell) -> None:
     path.write_text(path.read_text().replace(f"id: {name}", "id: again"))
     shell.ok("register", "--supersedes", name)
     said = shell.ok("replay")
-    assert f"{name} none, withdrawn; again none yet (abandoned? ask)" in said.out
+    assert f"{name} none, withdrawn; again none yet (no result on record: ask" in said.out
     assert [name, "again"] == [
         one["experiment"] for one in shell.ok("status", "--json").json["experiments"]
     ]

@@ -61,3 +61,38 @@ def test_file_that_a_later_plan_took_over_is_no_difference(shell: Shell) -> None
 
 def _entries(shell: Shell) -> list[Any]:
     return [json.loads(line) for line in shell.ok("log", "--json").out.splitlines()]
+
+
+def test_what_is_said_to_be_done_can_be_done(shell: Shell) -> None:
+    """After an end each refusal says what is left, and names no act that there isn't."""
+    shell.recorded(BETTER)
+    name = shell.ok("status", "--json").json["experiment"]
+    shell.ok("amend", "--set", "budget.calls=100000", "--reason", "r")
+    shell.ok("run")
+    assert "planned final analysis" in shell.ok("look").out
+    shell.ok("result")
+    seq = shell.ok("log", "--kind", "decision").out.split()[0].replace(",", "")
+    said = shell.ledger("invalidate", seq, "--reason", "a wrong key")
+    assert (3, False) == (said.code, "reanalysis" in said.err)
+    assert "ledger register PROTOCOL" in said.err
+    assert "no further look comes" in shell.ledger("look", "--number", "9").err
+    shell.ok("close", "--reason", "all done")
+    assert "LEDGER CLOSED" in shell.ok("status").out
+    said = shell.ledger("register")
+    assert (3, True) == (said.code, "amended, concluded, its ledger closed" in said.err)
+    said = shell.ledger("status", "ledger.db")
+    assert "--ledger ledger.db" in said.err
+    assert "would be: ADOPT" in shell.ok("compare", "table.csv", "--arms", "old,new", "--quiet").out
+    assert name in shell.ok("status").out
+
+
+def test_registered_file_that_must_change_is_said_to_take_a_new_plan(shell: Shell) -> None:
+    """A refusal over a changed file names the commands that put another plan in its place."""
+    shell.recorded(BETTER)
+    name = shell.ok("status", "--json").json["experiment"]
+    with (shell.folder / "units.csv").open("a") as file:
+        file.write("more,more\n")
+    said = shell.ledger("run")
+    assert 3 == said.code
+    assert f"ledger withdraw {name} --reason TEXT" in said.err
+    assert f"ledger register PROTOCOL --supersedes {name}" in said.err

@@ -275,10 +275,11 @@ UNBLINDING = (
         lambda b: b.running(BLINDED).idle().draft("unblind", arms=_salted("b")),
     ),
     Pair(
-        "nothing is unblinded after the end",
+        "what was withdrawn is opened once",
+        lambda b: b.running(BLINDED).idle().do("withdraw").do("unblind", arms=_opened())
+        .draft("unblind", arms=_opened()),
+        "aren't blinded",
         lambda b: b.running(BLINDED).idle().do("withdraw").draft("unblind", arms=_opened()),
-        "has ended",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened()),
     ),
 )  # fmt: skip
 

@@ -293,3 +293,12 @@ def test_little_follows_an_end(kind: str) -> None:
         with pytest.raises((RefusedError, StoreError), match=r"ended|live|due|another|blinded"):
             bench.again(event)
     assert before == bench.snapshot()
+
+
+def test_withdrawn_arms_are_opened_for_the_record() -> None:
+    """A withdrawal seals nothing for ever: opening after it is allowed once, and isn't early."""
+    opened = (UnblindArm(name="a", arm="real", salt=digest("a")),)
+    bench = Bench().running(BLINDED).idle().do("withdraw").do("unblind", arms=opened)
+    assert not bench.known().unblinded_early
+    with pytest.raises(TransitionError, match="aren't blinded"):
+        bench.do("unblind", arms=opened)
