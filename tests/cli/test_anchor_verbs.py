@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 import signal
 import stat
@@ -10,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fairtrial.custody.timestamping import is_available
+from fairtrial.custody.trial import open_trial
+from fairtrial.custody.witnessing import with_lines
+from fairtrial.ledger.checkpoint import parse_checkpoint
+from fairtrial.ledger.events import Anchor, Head
+from fairtrial.ledger.note import SignatureLine, parse_note
 
 from .conftest import BETTER, Shell
 
@@ -186,6 +195,7 @@ def test_witness_serves_until_it_is_interrupted(keyed: Shell) -> None:
         policy = keyed.folder / "policy.txt"
         policy.write_text(f"witness a {vkey(keyed, 'w1')} {address}\nquorum a\n")
         done = keyed.ok("witness", "ask", "--key", "lab", "--policy", "policy.txt", "--json")
+        assert ["witness.example/w1"] == done.json["cosigned"]
         assert "— witness.example/w1 " in Path(done.json["note"]).read_text()
         keyed.ok("replay", "--policy", "policy.txt", "--require", "witnessed")
         server.send_signal(signal.SIGINT)
@@ -193,6 +203,60 @@ def test_witness_serves_until_it_is_interrupted(keyed: Shell) -> None:
     finally:
         server.kill()
         server.communicate()
+
+
+def test_anchors_of_form_alone_are_called_nothing_more(keyed: Shell) -> None:
+    """A line or stamp by nobody passes for its form, and no output says witnessed or stamped."""
+    keyed.ok("register", "--key", "lab")
+    data = Path(keyed.ok("checkpoint", "--key", "lab", "--json").json["note"]).read_bytes()
+    lined = with_lines(data, [SignatureLine("witness.example/w1", b"1234", bytes(72))])
+    stamp = b"\x30" + hashlib.sha256(data).digest()
+    head = parse_checkpoint(parse_note(data).text)
+    with open_trial(keyed.folder / "ledger.db", actor="forger") as trial:
+        for number, note, token in ((1, lined, None), (2, data, stamp)):
+            trial.append(
+                Anchor(
+                    number=number,
+                    basis=Head(size=head.size, root=head.root.hex()),
+                    level="witness" if token is None else "timestamp",
+                    note=trial.blobs.put(note),
+                    token=None if token is None else trial.blobs.put(token),
+                )
+            )
+    said = keyed.ok("replay", "--report", "report.md").out + keyed.ok("status").out
+    said += keyed.ok("log").out + (keyed.folder / "report.md").read_text()
+    assert "INTACT, UNANCHORED" in said
+    assert ["witness claimed", "timestamp claimed"] == re.findall(r"\w+ claimed", said)
+    assert [] == re.findall(r"(?i)witnessed|timestamped|cosigned by|stamp of \d", said)
+    for level in ("witnessed", "timestamped"):
+        assert 10 == keyed.ledger("replay", "--require", level).code
+
+
+def test_older_head_needs_no_proof_but_a_newer_one(keyed: Shell) -> None:
+    """A witness that has cosigned a newer head says that no proof helps an older one."""
+    keyed.ok("register", "--key", "lab")
+    log = ("--key", "w1", "--log", vkey(keyed))
+    old = keyed.ok("checkpoint", "--embed", "--key", "lab", "--json").json["note"]
+    new = keyed.ok("checkpoint", "--key", "lab", "--json").json["note"]
+    keyed.ok("witness", "cosign", new, *log)
+    refused = keyed.ledger("witness", "cosign", old, *log)
+    assert 3 == refused.code
+    assert "no proof helps" in refused.err
+    assert "expected  nothing" not in refused.err
+
+
+def test_stamp_that_cannot_be_judged_says_what_is_missing(keyed: Shell) -> None:
+    """A token that isn't there, and certificates that aren't named, are told with what to give."""
+    keyed.ok("register", "--key", "lab")
+    note = keyed.ok("checkpoint", "--key", "lab", "--json").json["note"]
+    absent = keyed.ledger("checkpoint", "--note", note, "--token", "none.tsr")
+    assert "the time stamp can't be read" in absent.err
+    (keyed.folder / "any.tsr").write_bytes(b"0")
+    unnamed = keyed.ledger("checkpoint", "--note", note, "--token", "any.tsr")
+    assert (3, 3) == (absent.code, unnamed.code)
+    if is_available():
+        assert "--authority FILE.pem, or FAIRTRIAL_TSA_ROOTS=FILE.pem" in unnamed.err
+    assert "cryptography.io" not in unnamed.err
 
 
 def test_signatures_that_a_protocol_wants(keyed: Shell) -> None:

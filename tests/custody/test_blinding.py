@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from fairtrial.custody.blinding import Opening, names_of, openings_of, padded
+from fairtrial.custody.bundling import README, bundle_ledger
 from fairtrial.custody.redacting import redact_blob
 from fairtrial.custody.sealing import Seals, opened_events
 from fairtrial.custody.trial import open_trial
@@ -21,6 +23,7 @@ from fairtrial.engine.inspecting import (
     show_event,
     status,
 )
+from fairtrial.engine.look_view import read_look_view
 from fairtrial.engine.progress import Progress
 from fairtrial.engine.session import (
     amend_protocol,
@@ -44,6 +47,7 @@ from fairtrial.ledger.errors import (
 )
 from fairtrial.ledger.events import AttemptEnd, Decision, Event, Freeze, Look
 from fairtrial.protocols.file import check_supported, parse_protocol
+from fairtrial.verbs.text_look import look_text
 
 from .blinded_trial import (
     ACTOR,
@@ -225,7 +229,14 @@ def test_views_before_and_after(tmp_path: Path) -> None:
     seq = next(n for n, event in enumerate(events(ledger)) if isinstance(event, Decision))
     assert show_event(ledger, seq).opened is None
     assert {} == revealed_arms(ledger, "lab")
+    shown = look_at(ledger, None, actor=ACTOR, number=1)[0]
+    assert "sealed until ledger unblind" in look_text(shown, read_look_view(ledger, shown))
+    done = bundle_ledger(ledger, tmp_path / "sealed.zip")
+    with zipfile.ZipFile(tmp_path / "sealed.zip") as archive:
+        assert "STILL BLINDED: lab" in archive.read(README).decode()
+    assert ("lab",) == done.blinded
     unblind_experiment(ledger, None, actor=ACTOR, reason="done")
+    assert () == bundle_ledger(ledger, tmp_path / "open.zip").blinded
     after = status(ledger)[0]
     assert {OLD, NEW} == set(after.arms)
     assert after.spent_usd == pytest.approx(sum(arm.spent_usd for arm in after.arms.values()))
@@ -242,8 +253,6 @@ def test_views_before_and_after(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_continue_or_stop_alone_hides_looks_until_the_result(tmp_path: Path) -> None:
     """Without blinded arms a look says only whether the run goes on, until the result is there."""
-    from fairtrial.engine.look_view import read_look_view
-
     ledger = blinded_ledger(
         folder(tmp_path, "plain"), units=40, more="blinding: {looks: continue_or_stop}"
     )
