@@ -37,7 +37,10 @@ def test_readme_names_folders_that_exist() -> None:
     table = README.partition("## Where things are")[2]
     cells = re.findall(r"^\| (`[^|]+`) \|", table, flags=re.MULTILINE)
     named = re.findall(r"`([\w./]+)`", " ".join(cells))
-    assert {"ledger/", "analysis/", "engine/", "cli.py", "schemas/"} <= set(named)
+    folders = {path.parent.name for path in ROOT.glob("*/*.py")} | {"docs", "benchmarks"}
+    assert {f"{name}/" for name in folders} | {"cli.py"} <= set(named)
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert set() == {page for page in pages if f"](docs/{page})" not in table}
     assert [] == [name for name in named if not (ROOT / name).exists()]
 
 
