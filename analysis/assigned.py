@@ -53,6 +53,7 @@ _BoolArray = npt.NDArray[np.bool_]
 
 _ZERO: Final = 1e-12
 _UNDERFLOW: Final = 1e-290
+_BITS: Final = 1100
 _NO_ARM = Undetermined("an arm has no unit with a usable outcome")
 _ONE_CLUSTER = Undetermined(
     "all units of an arm are in one cluster, so nothing varies between clusters in it"
@@ -175,12 +176,10 @@ def assigned_weights(counts: ArmCounts, *, icc: float, estimand: Estimand) -> Fl
         icc: design intra-cluster correlation in [0, 1].
         estimand: weight of a unit or of a cluster; no mixture of clusters for the latter.
     """
-    by_unit = estimand == "unit_weighted"
-    weights = (_by_unit if by_unit else _by_cluster)(counts, icc)
+    weigh = _by_unit if estimand == "unit_weighted" else _by_cluster
+    weights = weigh(counts, icc)
     # With units that are all alike inside a cluster, nothing but their number is left to compare.
-    return (
-        weights if exact_sum(weights) > 0.0 else (_by_unit if by_unit else _by_cluster)(counts, 0)
-    )
+    return weights if exact_sum(weights) > 0.0 else weigh(counts, 0.0)
 
 
 def assigned_fractions(
@@ -211,8 +210,10 @@ def least_p(counts: ArmCounts) -> float:
     clusters = len(counts.control)
     if not counts.by_cluster:
         return 2.0 ** (1 - clusters)
-    chosen = int(np.count_nonzero(counts.treatment))
-    return min(1.0, 2.0 / math.comb(clusters, chosen))
+    treated = int(np.count_nonzero(counts.treatment))
+    fewer = min(treated, clusters - treated)
+    # At least 2^fewer ways: above 2^_BITS no float holds the p. Integers divide without overflow.
+    return 0.0 if fewer > _BITS else min(1.0, 2 / math.comb(clusters, fewer))
 
 
 def deciding_assigned(

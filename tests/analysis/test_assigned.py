@@ -171,6 +171,17 @@ def test_least_p_counts_the_ways_to_assign() -> None:
     assert least_p(arm_counts(np.arange(16) % 2 == 0, clusters)) == 2.0**-7
 
 
+@pytest.mark.parametrize("count", [900, 1030, 1100, 2200, 200_000])
+def test_least_p_falls_to_zero_where_no_float_holds_the_ways(count: int) -> None:
+    """Ways beyond the largest float leave a p of 0, never an error; a few clusters are no many."""
+    clusters = np.arange(count)
+
+    assert 0.0 <= least_p(arm_counts(clusters % 2 == 0, clusters)) < 1e-200
+    assert least_p(arm_counts(clusters == 0, clusters)) == 2 / count
+    assert least_p(arm_counts(clusters > 0, clusters)) == 2 / count
+    assert least_p(arm_counts(np.repeat([True, False], count), np.tile(clusters, 2))) < 1e-200
+
+
 @pytest.mark.parametrize("kind", ["constant", "within"])
 @pytest.mark.parametrize("estimand", ["unit_weighted", "cluster_weighted"])
 @pytest.mark.slow

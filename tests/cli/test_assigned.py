@@ -104,3 +104,15 @@ def test_power_is_simulated_with_units_in_one_arm(assigned: Shell) -> None:
     refused = assigned.ledger("power", "other.yaml", "--pilot", "ledger.db", "--runs", "20")
     assert refused.code == 3
     assert "the pilot's units meet other arms" in refused.err
+
+
+@pytest.mark.slow
+def test_thousands_of_single_units_are_checked(assigned: Shell) -> None:
+    """2,200 units without clusters have more ways to be assigned than a float holds: no error."""
+    tickets = [f"t{place:04}" for place in range(2200)]
+    rows = [f"{ticket},{arm},{0.1 * (arm == 'B')}" for ticket in tickets for arm in "AB"]
+    (assigned.folder / "units.csv").write_text("\n".join(["ticket", *tickets]) + "\n")
+    (assigned.folder / "o.csv").write_text("\n".join(["ticket,arm,s", *rows]) + "\n")
+    plan = PROTOCOL.replace("cluster: customer", "cluster: none").replace(", within: cluster", "")
+    (assigned.folder / "protocol.yaml").write_text(plan.replace("at: [0.5, 1.0], icc: 0.05", ""))
+    assert "each assigned to one arm: A 1,100, B 1,100" in assigned.ok("check").out

@@ -292,6 +292,18 @@ def test_few_whole_clusters_cannot_reach_a_verdict(bridge: Bridge) -> None:
     assert (body.verdict, body.reason_code) == ("inconclusive", "few_clusters")
 
 
+@pytest.mark.slow
+def test_thousands_of_single_units_reach_a_verdict(bridge: Bridge) -> None:
+    """2,200 units without clusters have more ways to be assigned than a float holds."""
+    trial = bridge.trial(
+        bridge.units(2200, 1),
+        lambda u, arm, r: bridge.outcome(_share(u, arm)),
+        units="{file: units.csv, id: unit, cluster: none}",
+        design=DESIGN.replace(", within: cluster", ""),
+    ).run()
+    assert conclude(trial.context).verdict == "adopt"
+
+
 def test_arms_without_variance_have_no_interval(bridge: Bridge) -> None:
     """All of A fail and all of B pass: no variance, so no interval and no claim."""
     trial = bridge.trial(
