@@ -4,6 +4,7 @@ Leaves it to the stores to say what is torn and to move the bytes.
 
 Rules:
 - Only an act that writes does it, before anything else of it; reading repairs nothing.
+- A ledger that was rolled back or forked is refused first, with its torn bytes where they are.
 - The bytes stand in a file of their own before they leave the ledger. The entry that names them
   comes after: an opening that is killed in between is made good by the next one.
 - A whole entry that only lacked its newline is completed; nothing was lost, so nothing is recorded.
@@ -11,20 +12,88 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairtrial.ledger.canonical import sha256_hex
+from fairtrial.ledger.errors import IntegrityError, TornError
 from fairtrial.ledger.events import Recover
+from fairtrial.ledger.log import Log
+from fairtrial.ledger.merkle import leaf_hash
 from fairtrial.ledger.opening import side_folder
-from fairtrial.ledger.port import LogStore
+from fairtrial.ledger.port import LogStore, Torn
 from fairtrial.ledger.state import State, next_number
 
-if TYPE_CHECKING:
-    from .trial import Trial
+from .cache_key import cache_key
+from .remembering import check_remembered
 
-__all__ = ("record_torn", "set_torn_aside")
+if TYPE_CHECKING:
+    from .trial import Reader, Trial
+
+__all__ = ("check_before_recovery", "check_begun", "record_torn", "set_torn_aside")
+
+
+def check_begun(size: int, path: Path) -> None:
+    """Refuses a ledger without an entry: a crash before the first one, or no ledger at all.
+
+    Raises:
+        IntegrityError: There is no entry.
+    """
+    if size == 0:
+        raise IntegrityError(
+            "the ledger holds no entry: it was never opened, or all of it is gone",
+            where=str(path),
+            expected="at least an `open`",
+            found="no entry",
+            todo="ledger register PROTOCOL begins it; ledger replay --against RECEIPT tells if it"
+            " held more",
+        )
+
+
+def check_before_recovery(
+    reader: Reader, environment: Mapping[str, str], *, begins: bool = False
+) -> None:
+    """Refuses a ledger with torn bytes that lacks what is remembered of it; changes nothing.
+
+    Args:
+        reader: The ledger, not folded yet.
+        environment: Where this machine remembers what it signed, and its key of projections.
+        begins: Whether the act may begin a ledger where there is no entry.
+
+    Raises:
+        IntegrityError: It has no entry, or lost some: rolled back, forked, or since it was read.
+        StoreError: The record of what was signed can't be read.
+    """
+    torn = reader.store.torn()
+    if torn is None:
+        return
+    log = _folded(reader, environment, is_whole=torn.whole)
+    if log.state.size or not begins:
+        check_begun(log.state.size + torn.whole, reader.path)
+    if log.state.size:
+        check_remembered(log, reader.side, environment, ahead=_leaf_ahead(reader.path, torn))
+
+
+def _folded(reader: Reader, environment: Mapping[str, str], *, is_whole: bool) -> Log:
+    """Returns the whole entries, folded on from the projection where there is one."""
+    cache, key = reader.side / "cache" / "projection", cache_key(environment, create=False)
+    try:
+        return Log(reader.store, plan_of=reader.read_columns, cache=cache, cache_key=key)
+    except TornError:
+        if not is_whole:
+            raise
+        # The projection has seen the entry that lacks its newline.
+        return Log(reader.store, plan_of=reader.read_columns)
+
+
+def _leaf_ahead(ledger: Path, torn: Torn) -> bytes | None:
+    if not torn.whole:
+        return None
+    with ledger.open("rb") as file:
+        file.seek(torn.offset)
+        return leaf_hash(file.read(torn.length))
 
 
 def set_torn_aside(store: LogStore, ledger: Path) -> None:

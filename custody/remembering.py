@@ -7,15 +7,18 @@ Rules:
 - The record of the head that was signed last lies elsewhere, so it knows an older copy that was put
   back. It is asked whether or not a key is named now, before anything is spent.
 - A ledger shorter than what is remembered was rolled back; one with another root was forked.
+- A last entry that lacks no more than its newline counts: the recovery that follows completes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from fairtrial.ledger.errors import ForkedError, RefusedError, RolledBackError
 from fairtrial.ledger.log import Log
+from fairtrial.ledger.merkle import root_of
 
 from .heads import read_record
 from .places import state_folder
@@ -26,13 +29,16 @@ __all__ = ("check_remembered",)
 _TODO = "put the newest copy back; ledger replay --against RECEIPT shows what is missing"
 
 
-def check_remembered(log: Log, side: Path, environment: Mapping[str, str]) -> None:
+def check_remembered(
+    log: Log, side: Path, environment: Mapping[str, str], *, ahead: bytes | None = None
+) -> None:
     """Checks a ledger against the receipts beside it and the head that was signed last.
 
     Args:
         log: The ledger, folded.
         side: The folder beside it.
         environment: Where this machine remembers what it signed.
+        ahead: The leaf of a whole entry after the last one, whose line isn't ended yet.
 
     Raises:
         RolledBackError: The ledger is shorter than it was.
@@ -43,7 +49,7 @@ def check_remembered(log: Log, side: Path, environment: Mapping[str, str]) -> No
     if newest is not None and newest[1].ledger == log.ledger:
         path, receipt = newest
         what = "the ledger isn't the one that the receipt beside it was given for"
-        _check(log, receipt.size, receipt.root, what, path)
+        _check(_Held(log, ahead), receipt.size, receipt.root, what, path)
     try:
         folder = state_folder(environment)
     except RuntimeError:
@@ -52,16 +58,34 @@ def check_remembered(log: Log, side: Path, environment: Mapping[str, str]) -> No
     record = read_record(folder, log.ledger)
     if record is not None:
         what = "the ledger isn't the one that was signed on this machine: nothing is added to it"
-        _check(log, record.size, bytes.fromhex(record.root), what, folder)
+        _check(_Held(log, ahead), record.size, bytes.fromhex(record.root), what, folder)
 
 
-def _check(log: Log, size: int, root: bytes, what: str, where: Path) -> None:
+class _Held(NamedTuple):
+    """A folded ledger, and the leaf of a whole entry that only lacks its newline."""
+
+    log: Log
+    ahead: bytes | None
+
+    @property
+    def size(self) -> int:
+        """Entries that are there."""
+        return self.log.state.size + (self.ahead is not None)
+
+    def root_at(self, size: int) -> bytes:
+        """Returns the root of the first entries."""
+        if self.ahead is None or size <= self.log.state.size:
+            return self.log.root_at(size)
+        return root_of([*self.log.store.leaves(0, size - 1), self.ahead])
+
+
+def _check(held: _Held, size: int, root: bytes, what: str, where: Path) -> None:
     """Refuses a ledger that doesn't begin with a head that it had."""
     expected = f"at least {size} entries, those with the root {root.hex()}"
-    if size > log.state.size:
-        found = f"{log.state.size} entries"
+    if size > held.size:
+        found = f"{held.size} entries"
         raise RolledBackError(what, where=str(where), expected=expected, found=found, todo=_TODO)
-    found_root = log.root_at(size)
+    found_root = held.root_at(size)
     if found_root != root:
         found = f"root {found_root.hex()}"
         raise ForkedError(what, where=str(where), expected=expected, found=found, todo=_TODO)

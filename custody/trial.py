@@ -7,7 +7,8 @@ Rules:
 - Opening for reading writes nothing and never creates a ledger.
 - Registered values come from the blobs that the ledger names, never from the files beside it.
 - A tool whose schemas aren't those of the newest writer says so before its first act.
-- An act that writes first asks what this machine remembers of the ledger (`remembering.py`).
+- An act that writes first asks what this machine remembers of the ledger (`remembering.py`): what
+  it refuses, torn bytes included, stays as it was.
 - Every act that writes ends with a receipt: ledger, size and root in one line, to be kept
   elsewhere.
 """
@@ -50,7 +51,7 @@ from fairtrial.protocols.units import Units, parse_units
 
 from .cache_key import cache_key
 from .receipts import Receipt, parse_receipt, receipt_line
-from .recovering import record_torn, set_torn_aside
+from .recovering import check_before_recovery, check_begun, record_torn, set_torn_aside
 from .remembering import check_remembered
 
 __all__ = (
@@ -303,23 +304,6 @@ def _which(name: str | None, known: list[str]) -> str:
     return "name one of them" if known else "ledger register PROTOCOL"
 
 
-def check_begun(size: int, path: Path) -> None:
-    """Refuses a ledger without an entry: a crash before the first one, or no ledger at all.
-
-    Raises:
-        IntegrityError: There is no entry.
-    """
-    if size == 0:
-        raise IntegrityError(
-            "the ledger holds no entry: it was never opened, or all of it is gone",
-            where=str(path),
-            expected="at least an `open`",
-            found="no entry",
-            todo="ledger register PROTOCOL begins it; ledger replay --against RECEIPT tells if it"
-            " held more",
-        )
-
-
 @contextmanager
 def open_trial(
     path: Path,
@@ -350,14 +334,15 @@ def open_trial(
     store = open_store(path, create=create, read_only=read_only)
     try:
         if not read_only:
+            check_before_recovery(Reader(path, store), os.environ, begins=create)
             set_torn_aside(store, path)
         trial = Trial(path, store, read_only=read_only, rehash=rehash, actor=actor, clock=clock)
         if create and trial.log.state.size == 0:
             _open_ledger(trial, vkey_of)
         check_begun(trial.log.state.size, path)
         if not read_only and trial.log.state.size:
-            record_torn(trial)
             check_remembered(trial.log, trial.side, os.environ)
+            record_torn(trial)
             _adopt(trial)
         yield trial
         if not read_only:
