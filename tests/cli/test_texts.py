@@ -9,11 +9,14 @@ import msgspec
 import pytest
 
 from fairtrial.analysis.verdict import Finding
+from fairtrial.engine.look_view import LookView
 from fairtrial.engine.progress import Progress
+from fairtrial.ledger.events import Head, Look
 from fairtrial.verbs import text_numbers as numbers
 from fairtrial.verbs.output import label
 from fairtrial.verbs.progress import LINE_SECONDS, LinesSink
 from fairtrial.verbs.text_log import entry_line, read_entry
+from fairtrial.verbs.text_look import look_text
 from fairtrial.verbs.text_run import progress_line, progress_lines
 from fairtrial.verbs.text_why import WHY_WORDS, why_text
 
@@ -208,3 +211,29 @@ def test_intervals_of_rates_end_where_rates_end() -> None:
     """A difference of shares is never shown beyond 100 points; other numbers aren't cut."""
     assert "-100.0 to +100.0" == numbers.interval(-1.458, 2.458, points=True)
     assert "-1.458 to +2.458" == numbers.interval(-1.458, 2.458, points=False)
+
+
+@pytest.mark.parametrize(
+    ("number", "continues", "ended", "kind", "goes"),
+    [
+        (2, False, False, "interim", "no: a boundary was crossed"),
+        (2, True, False, "interim", "yes"),
+        (2, True, True, "interim", "it did; the experiment has ended since"),
+        (21, False, False, "final", "no: this was the last look"),
+    ],
+)
+def test_look_says_why_a_run_goes_on_or_not(
+    number: int, continues: bool, ended: bool, kind: str, goes: str
+) -> None:
+    """A look that crossed isn't the last planned one, and an experiment that ended goes nowhere."""
+    look = Look(
+        experiment="e", number=number, basis=Head(size=1, root="0" * 64), data="0" * 64, last=4,
+        continues=continues, method="m", units=2, clusters=2, comparisons=(),
+    )  # fmt: skip
+    view = LookView(
+        planned=21, ended=ended, next="", fraction=0.1, eligible=True, blinded=False, hidden=False,
+        in_points=frozenset(), notes=(), noun="pairs",
+    )  # fmt: skip
+    text = look_text(look, view)
+    assert f"look {number} of 21 (planned {kind} analysis)" in text
+    assert text.endswith(label("goes on", goes))
