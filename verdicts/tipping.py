@@ -7,6 +7,7 @@ Rules:
 - Lost is an outcome that no rule gives a value: `exclude_pair`, `worst_case` and `refuse` alike.
 - Step k has the first k lost outcomes, in run order, at their worst for the treatment and the
   others at their best for it: k counts treatment's that fail and control's that succeed.
+- Of a win rate the values are counted, not the pairs: two lost in one pair are two outcomes.
 - Step 0 is the best case and the last step the worst: the two completions of the bounds.
 - Many lost outcomes are walked in at most `STEPS_MAX` even steps, both ends among them.
 - Where the steps show another verdict than the claim, each run of them is a change of its own: a
@@ -28,6 +29,7 @@ from fairtrial.ledger.events import Verdict
 from .estimates import control_mean, estimate
 from .frames import Completion, Frame, Pairs
 from .readings import Reading, claim_on
+from .winning import win_pairs
 
 __all__ = ("STEPS_MAX", "Change", "Step", "Tipping", "changes_of", "tipping_point")
 
@@ -123,12 +125,16 @@ def changes_of(steps: tuple[Step, ...], claim: Verdict) -> tuple[Change, ...]:
 
 def _lost(pairs: Pairs) -> Iterator[tuple[int, bool]]:
     """Yields (pair, is treatment's) of each lost outcome, in run order, control's first."""
-    against, favour = pairs.completions
+    against, favour = _values(pairs)
     for pair in range(len(pairs.units)):
         if _differ(against.control[pair], favour.control[pair]):
             yield pair, False
         if _differ(against.treatment[pair], favour.treatment[pair]):
             yield pair, True
+
+
+def _values(pairs: Pairs) -> tuple[Completion, ...]:
+    return pairs.completions if pairs.compared is None else pairs.compared
 
 
 def _differ(one: float, other: float) -> bool:
@@ -139,13 +145,15 @@ def _differ(one: float, other: float) -> bool:
 def _step(
     frame: Frame, reading: Reading, pairs: Pairs, lost: list[tuple[int, bool]], count: int
 ) -> Step:
-    against, favour = pairs.completions
+    against, favour = _values(pairs)
     control, treatment = favour.control.copy(), favour.treatment.copy()
     for pair, is_treatment in lost[:count]:
         target: FloatArray = treatment if is_treatment else control
         source = against.treatment if is_treatment else against.control
         target[pair] = source[pair]
     completed = replace(pairs, completions=(Completion(control=control, treatment=treatment),))
+    if pairs.compared is not None:
+        completed = win_pairs(completed, reading.test.endpoint)
     numbers = estimate(
         completed,
         frame.protocol,

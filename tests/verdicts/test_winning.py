@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -146,6 +147,41 @@ def test_lost_pairs_are_filled_in_both_ways(bridge: Bridge) -> None:
     assert rate["wins"] + rate["ties"] + rate["losses"] == 98
     assert found["tipping"]["lost"] == 2
     assert found["bounds"]["lower"] <= found["interval"]["lower"]
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+@pytest.mark.parametrize(
+    ("lost_in", "against", "treatment_worst"),
+    [
+        ("A", [0, 1, 2, 3], [0, 0, 0, 0]),
+        ("B", [0, 1, 2, 3], [0, 1, 2, 3]),
+        ("AB", [0, 1, 2, 3, 4, 5, 6], [0, 0, 1, 1, 2, 2, 3]),
+    ],
+)
+def test_tipping_counts_the_outcomes_of_the_arm_that_lost_them(
+    bridge: Bridge, better: str, lost_in: str, against: list[int], treatment_worst: list[int]
+) -> None:
+    """Control's lost outcomes are control's, and a pair lost in both arms lost two; ends hold."""
+    lost = ("u003-000", "u004-001", "u007-003")
+    missing = (
+        "{rules: {failed: worst_case, timeout: failure, limit: failure, error: exclude_pair,"
+        " ungraded: exclude_pair, replay_miss: exclude_pair, invalidated: exclude_pair},"
+        " limit: 0.2}"
+    )
+
+    def values(unit: str, arm: str) -> float | None:
+        return None if unit in lost and arm in lost_in else _grade(unit, arm)
+
+    found = _first(_trial(bridge, values, missing=missing, endpoints=_endpoint(better)))
+    steps = found["tipping"]["steps"]
+    assert len(against) - 1 == found["tipping"]["lost"]
+    assert against == [step["against"] for step in steps]
+    assert treatment_worst == [step["treatment_worst"] for step in steps]
+    falls = [a["estimate"] - b["estimate"] for a, b in pairwise(steps)]
+    each = 1.0 if len(lost_in) == 1 else 0.5
+    assert [each / 100] * len(falls) == pytest.approx(falls)
+    assert found["bounds"]["lower"] == min(step["lower"] for step in steps)
+    assert found["bounds"]["upper"] == max(step["upper"] for step in steps)
 
 
 def test_only_ties_give_no_interval(bridge: Bridge) -> None:
