@@ -196,10 +196,7 @@ def capacity_text(found: Capacity) -> str:
     )
     lines = [head]
     if found.best_lower is not None:
-        lines.append(
-            f"if all of them were flagged and nothing else, the {_BOUNDS[found.bound]} lower bound"
-            f" would be {100 * found.best_lower:.1f} %"
-        )
+        lines.append(_best_text(found, found.best_lower))
     needed = ", ".join(f"{count(row.flags)} with {row.wrong} wrong" for row in found.rows)
     lines.append(f"independent flags needed: {needed}")
     lines += [
@@ -208,3 +205,13 @@ def capacity_text(found: Capacity) -> str:
         for one in found.families
     ]
     return "\n".join(lines)
+
+
+def _best_text(found: Capacity, lower: float) -> str:
+    would = f"the {_BOUNDS[found.bound]} lower bound would be {100 * lower:.1f} %"
+    if found.best_family is None:
+        return f"if all of them were flagged and nothing else, {would}"
+    return (
+        f"if all {count(found.best_positives)} of family {found.best_family} were flagged and"
+        f" nothing else, {would} by Holm, no other family's higher"
+    )

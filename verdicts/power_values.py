@@ -167,8 +167,10 @@ class Capacity(_Report, frozen=True, kw_only=True):
         target: precision that is asked for; `bound` and `alpha` of each side.
         population: that decides; `units`, `clusters` and `positives` (label 1) of it.
         effective_clusters: equal clusters that weigh like those of the positives.
-        best_lower: the lower bound if every positive were flagged and nothing else; null without
-            positives.
+        best_lower: the lower bound if every positive were flagged and nothing else, by Holm where
+            each family is judged; null without positives.
+        best_family: the family whose bound that is; null where flags are pooled.
+        best_positives: units of label 1 behind that bound.
         rows: fewest independent flags for the target, by wrong flags.
         families: of the population; empty without a column of families.
         simulated: error of a bound that ignores clusters, where there are any.
@@ -183,6 +185,8 @@ class Capacity(_Report, frozen=True, kw_only=True):
     positives: int
     effective_clusters: float | None
     best_lower: float | None
+    best_family: str | None
+    best_positives: int
     rows: tuple[CapacityRow, ...]
     families: tuple[FamilyCapacity, ...]
     simulated: tuple[SimulatedBound, ...]

@@ -6,7 +6,7 @@ Rules:
 - One look, at the end; its information is counted in clusters of the primary population.
 - `no_verdict_possible`: that population lies in too few clusters. `impossible`: even if every unit
   of label 1 were flagged and nothing else, the lower bound would miss the target, or no family
-  would pass its floor.
+  would pass its floor. Where each family is judged, that bound is the best family's, and says so.
 - Power of a bound has no formula here: the capacity table stands in its place, `not_assessed`.
 - A bound that takes flags as independent shows its simulated error for the frozen clusters, at the
   icc that is stated (`power.assume.icc`, else `looks.icc`), else at 0.1 and 0.3.
@@ -14,7 +14,8 @@ Rules:
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from operator import itemgetter
+from typing import Final, Literal, NamedTuple, get_args
 
 from fairtrial.analysis.distributions import normal_upper_quantile
 from fairtrial.analysis.grouping import IntArray, effective_clusters
@@ -180,16 +181,25 @@ def _sentences(protocol: Protocol, capacity: Capacity, look: LookPlan) -> dict[s
             f"no verdict is possible: the primary population has {capacity.clusters} {nouns}, a"
             f" verdict needs at least {least}"
         )
-    best = capacity.best_lower
-    if best is None or best < capacity.target:
-        shown = "there is none" if best is None else f"the lower bound would be {best:.3f}"
-        found["impossible"] = (
-            f"even if all {capacity.positives} units of label 1 were flagged and nothing else,"
-            f" {shown}, below the target {capacity.target:g}"
-        )
+    if capacity.best_lower is None or capacity.best_lower < capacity.target:
+        found["impossible"] = _out_of_reach(capacity)
     elif capacity.families and not any(one.can_pass for one in capacity.families):
         found["impossible"] = "no family has enough units of label 1 to pass its floor"
     return found
+
+
+def _out_of_reach(capacity: Capacity) -> str:
+    """Returns why even flags that are all right would miss the target."""
+    flagged = f"even if all {capacity.best_positives} units of label 1"
+    if capacity.best_family is not None:
+        flagged += f" in family {capacity.best_family}"
+    flagged += " were flagged and nothing else"
+    if capacity.best_lower is None:
+        return f"{flagged}, there is none, below the target {capacity.target:g}"
+    text = f"{flagged}, the lower bound would be {capacity.best_lower:.3f}"
+    if capacity.best_family is not None:
+        text += " by Holm, no other family's would be higher, and it is"
+    return f"{text} below the target {capacity.target:g}"
 
 
 def _capacity(protocol: Protocol, plan: Plan, units: Units) -> Capacity:
@@ -197,7 +207,7 @@ def _capacity(protocol: Protocol, plan: Plan, units: Units) -> Capacity:
     bound: Bound = protocol.decision.bound or "cluster_aware"
     members = _members(protocol, plan, units)
     positives = members & column_of(plan, units, units.labels or ("",) * len(units.ids), "1")
-    sizes = sizes_of(plan, positives)
+    sizes, best = sizes_of(plan, positives), _best(protocol, plan, units, positives)
     independent: Literal["wilson", "clopper_pearson"]
     independent = "wilson" if bound == "wilson" else "clopper_pearson"
     return Capacity(
@@ -209,7 +219,9 @@ def _capacity(protocol: Protocol, plan: Plan, units: Units) -> Capacity:
         clusters=int(sizes_of(plan, members).size),
         positives=int(positives.sum()),
         effective_clusters=effective_clusters(sizes) if sizes.size else None,
-        best_lower=_best_lower(protocol, plan, units, positives),
+        best_lower=best.lower,
+        best_family=best.family,
+        best_positives=best.positives,
         rows=tuple(
             CapacityRow(
                 wrong=wrong,
@@ -222,23 +234,38 @@ def _capacity(protocol: Protocol, plan: Plan, units: Units) -> Capacity:
     )
 
 
-def _best_lower(protocol: Protocol, plan: Plan, units: Units, positives: BoolArray) -> float | None:
-    """Returns the lower bound of all positives, of the best family's where each is judged."""
-    groups, alpha = [positives], side_alpha(protocol)
-    if protocol.decision.strata == "each":
-        names = _names(plan, units, _members(protocol, plan, units))
-        groups = [positives & column_of(plan, units, families_of(units), name) for name in names]
-        # The first family of Holm's walk has the smallest share.
-        alpha /= max(1, len(groups))
-    lowers: list[float] = []
-    for group in groups:
-        sizes = sizes_of(plan, group)
-        found = precision_bound(
-            sizes, sizes, bound=protocol.decision.bound or "cluster_aware", alpha=alpha
-        )
-        if isinstance(found, PrecisionBound):
-            lowers.append(found.lower)
-    return max(lowers, default=None)
+class _Best(NamedTuple):
+    """The lower bound of all positives: of the best family where each is judged, else of all."""
+
+    lower: float | None
+    family: str | None
+    positives: int
+
+
+def _best(protocol: Protocol, plan: Plan, units: Units, positives: BoolArray) -> _Best:
+    alpha = side_alpha(protocol)
+    if protocol.decision.strata != "each":
+        return _all_right(protocol, plan, positives, None, alpha)
+    names = _names(plan, units, _members(protocol, plan, units))
+    # The first family of Holm's walk has the smallest share.
+    alpha /= max(1, len(names))
+    own = (positives & column_of(plan, units, families_of(units), name) for name in names)
+    each = [
+        _all_right(protocol, plan, group, name, alpha)
+        for name, group in zip(names, own, strict=True)
+    ]
+    bounded = [one for one in each if one.lower is not None]
+    return max(bounded, key=itemgetter(0)) if bounded else _Best(None, None, int(positives.sum()))
+
+
+def _all_right(
+    protocol: Protocol, plan: Plan, group: BoolArray, name: str | None, alpha: float
+) -> _Best:
+    sizes = sizes_of(plan, group)
+    bound = protocol.decision.bound or "cluster_aware"
+    found = precision_bound(sizes, sizes, bound=bound, alpha=alpha)
+    lower = found.lower if isinstance(found, PrecisionBound) else None
+    return _Best(lower, name, int(group.sum()))
 
 
 def _families(

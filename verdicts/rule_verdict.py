@@ -10,6 +10,7 @@ Rules:
 - The floors hold when a family passes its own; if none does, nothing would be blocked: `no_flags`.
 - strata `each`: every family of the frozen primary population has its bounds by Holm. Reject when a
   family is shown below; adopt when one reaches the target, with enough clusters and its floor.
+- Where no family has enough to go by, code and figures are those of the one that lacks least.
 - With `sides: 1` nothing is rejected.
 """
 
@@ -157,10 +158,21 @@ def _why_not(
         return (*reasons, "no_flags")
     if not found.families:
         return (*reasons, *_guards(protocol, found.bound))
-    known = [one for one in found.families.values() if isinstance(one, PrecisionBound)]
     # One family with enough to go by can decide; what the others lack is theirs.
-    each = [_guards(protocol, one) for one in known]
-    return (*reasons, *(min(each, key=len) if each else ()))
+    _, nearest = _nearest(protocol, found.families)
+    return (*reasons, *_guards(protocol, nearest))
+
+
+def _nearest(
+    protocol: Protocol, families: Mapping[str, PrecisionBound | Undetermined]
+) -> tuple[str, PrecisionBound]:
+    """Returns the family that lacks least for a verdict; of several alike, the one with most."""
+    known = {name: one for name, one in families.items() if isinstance(one, PrecisionBound)}
+    lacks = {name: _guards(protocol, one) for name, one in known.items()}
+    least = min(lacks.values(), key=len)
+    alike = [name for name, codes in lacks.items() if codes == least]
+    name = max(alike, key=lambda name: (known[name].clusters, known[name].df or 0.0))
+    return name, known[name]
 
 
 def _guards(protocol: Protocol, bound: PrecisionBound) -> tuple[ReasonCode, ...]:
@@ -184,7 +196,7 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     if why_not:
         code = why_not[0]
-        reason = _open_reason(protocol, arm, code, found.bound, lost, refused, planned)
+        reason = _open_reason(protocol, arm, code, found, lost, refused, planned)
         return Verdict("inconclusive", code), reason
     assert isinstance(found.bound, PrecisionBound), "no flag is a reason of its own"
     if found.families:
@@ -254,26 +266,35 @@ def _open_reason(
     protocol: Protocol,
     arm: str,
     code: ReasonCode,
-    bound: PrecisionBound | Undetermined,
+    found: _Found,
     lost: int,
     refused: int,
     planned: int,
 ) -> str:
     """Returns why flags can't decide, in words of the data."""
-    units, guards = plural(unit_noun(protocol)), guards_of(protocol)
+    units = plural(unit_noun(protocol))
     if code == "missing_refused":
         return f"{refused} {units} have a score that the protocol refuses to be without"
     if code == "missing_over_limit":
         limit = f"{100 * protocol.missing.limit:g} %"
         return f"{lost} of {planned} {units} have no score, more than the registered {limit}"
-    if isinstance(bound, Undetermined):
+    if isinstance(found.bound, Undetermined):
         return f"{arm} flagged nothing, so its precision is unknown"
+    if not found.families:
+        return _lacking(protocol, code, f"flags of {arm}", found.bound)
+    name, nearest = _nearest(protocol, found.families)
+    lacking = _lacking(protocol, code, f"flags of {arm} in family {name}", nearest)
+    return f"no family has enough to go by, {name} lacks least: {lacking}"
+
+
+def _lacking(protocol: Protocol, code: ReasonCode, flags: str, bound: PrecisionBound) -> str:
+    """Returns what a guard misses, with the figures of the flags that it looked at."""
+    guards, nouns = guards_of(protocol), plural(cluster_noun(protocol))
     if code == "low_df":
         return (
-            f"the wrong flags of {arm} lie in too few {plural(cluster_noun(protocol))} to tell how"
-            f" they clump: {bound.df or 0.0:.1f} degrees of freedom, {guards.min_df:g} are needed"
+            f"the wrong {flags} lie in too few {nouns} to tell how they clump:"
+            f" {bound.df or 0.0:.1f} degrees of freedom, {guards.min_df:g} are needed"
         )
-    have = f"{bound.clusters} {cluster_noun(protocol)}"
-    have = have if bound.clusters == 1 else f"{bound.clusters} {plural(cluster_noun(protocol))}"
+    noun = cluster_noun(protocol) if bound.clusters == 1 else nouns
     least = guards.min_clusters
-    return f"the flags of {arm} lie in {have}; a verdict needs at least {least}"
+    return f"the {flags} lie in {bound.clusters} {noun}; a verdict needs at least {least}"

@@ -18,6 +18,7 @@ from fairtrial.ledger.protocol import Protocol
 from fairtrial.protocols.file import check_supported, parse_protocol
 from fairtrial.protocols.plan import Plan, build_plan
 from fairtrial.protocols.units import Units, parse_units
+from fairtrial.verbs.text_rule import capacity_text
 from fairtrial.verdicts.evaluate import AnalysisContext, StoppedBy
 from fairtrial.verdicts.look_table import look_table, power_findings
 from fairtrial.verdicts.outcomes import collect_decisions
@@ -265,6 +266,61 @@ def test_each_family_is_judged_with_holm() -> None:
     families = shown(context_of(rows(clusters=240), EASY, each))["families"]
     assert isinstance(families, dict)
     assert sorted(one["alpha"] for one in families.values()) == [0.0125, 0.025]
+
+
+EACH = ("strata: pooled", "strata: each")
+
+
+def by_family(families: Mapping[str, int], *, wrong: int = 0, pairs: int = 40) -> Table:
+    """Returns rows with repositories of one family each: how many repositories a family has.
+
+    Of every repository up to `wrong` negatives are flagged as well.
+    """
+    names = [name for name, count in families.items() for _ in range(count)]
+    found = rows(
+        lambda number: number % pairs < wrong - number // pairs % 2,
+        clusters=len(names),
+        pairs=pairs,
+    )
+    return [{**row, "family": names[index // (2 * pairs)]} for index, row in enumerate(found)]
+
+
+def test_open_families_are_named_with_their_own_figures() -> None:
+    """Where each family is judged, what is said to be too little is a family's, never the sum."""
+    few = concluded(by_family({"v": 2, "w": 5, "x": 4}), EASY, EACH)
+    assert (few.verdict, few.reason_code) == ("inconclusive", "few_clusters")
+    assert few.reason == (
+        "no family has enough to go by, w lacks least:"
+        " the flags of B in family w lie in 5 repositories; a verdict needs at least 6"
+    )
+    sparse = by_family({"v": 8, "w": 10}, wrong=4)
+    low = concluded(sparse, EASY, EACH, ("decision: {", "decision: {guards: {min_df: 30}, "))
+    assert (low.verdict, low.reason_code) == ("inconclusive", "low_df")
+    families = shown(context_of(sparse, EASY, EACH))["families"]
+    assert isinstance(families, dict)
+    df = families["w"]["df"]
+    assert "the wrong flags of B in family w lie in too few repositories" in low.reason
+    assert f"{df:.1f} degrees of freedom, 30 are needed" in low.reason
+
+
+def test_the_best_bound_is_said_of_the_family_that_has_it() -> None:
+    """Capacity and refusal of a plan whose families are judged name one, with its own units."""
+    plan = protocol(EACH)
+    table = by_family({"v": 8, "w": 10, "x": 9}, pairs=2)
+    report = power_findings(plan, *plan_and_units(table, plan))
+    best = report.capacity
+    assert isinstance(best, Capacity)
+    assert (best.best_family, best.best_positives, best.positives) == ("w", 20, 54)
+    assert best.best_lower is not None
+    said = report.refused["impossible"]
+    assert said.startswith("even if all 20 units of label 1 in family w were flagged")
+    assert f"would be {best.best_lower:.3f} by Holm" in said
+    line = "if all 20 of family w were flagged and nothing else, the cluster-aware lower bound"
+    assert line in capacity_text(best)
+    alone = power_findings(protocol(), *plan_and_units(table, protocol())).capacity
+    assert isinstance(alone, Capacity)
+    assert (alone.best_family, alone.best_positives) == (None, 54)
+    assert "if all of them were flagged" in capacity_text(alone)
 
 
 def test_the_primary_population_decides() -> None:
