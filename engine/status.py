@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -196,10 +196,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
     not_run = planned - known.settled if over else 0
     blinded, spent = is_blinded(known), _spent(trial, known)
     names = shown_names(trial, known)
-    arms = {
-        names[arm.name]: _arm_status(known, index, spent[index])
-        for index, arm in enumerate(known.arms)
-    }
+    arms = _arms(known, names, spent)
     head = trial.log.head()
     waiting = waiting_for(trial.log.state, known)
     several = known.name if len(trial.log.state.experiments) > 1 else ""
@@ -248,6 +245,16 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         ceiling=_ceiling_field(known) if word == "unfinished" else "",
         next=waiting[0].todo if waiting else next_command(known, word, several),
     )
+
+
+def _arms(
+    known: Experiment, names: Mapping[str, str], spent: Sequence[int]
+) -> dict[str, ArmStatus]:
+    """Returns the counts of each arm under the name that may be shown."""
+    return {
+        names[arm.name]: _arm_status(known, index, spent[index])
+        for index, arm in enumerate(known.arms)
+    }
 
 
 def _session_note(trial: Trial, known: Experiment) -> SessionNote | None:
