@@ -10,7 +10,8 @@ Rules:
     - `beta` is for yes or no on single units. The difference is discordance times (2 share - 1),
       with the treatment's share of discordant pairs: the share's sequence takes nine tenths of
       alpha, the discordance's the rest. So "above 0" is McNemar's e-process at 0.9 alpha.
-    - `asymptotic` holds its level only in the limit: from 100 clusters on, and nothing before.
+    - `asymptotic` holds its level only in the limit: from 100 clusters on, once differences weigh
+      like those of 25 clusters; undetermined before.
 
 Source:
     Waudby-Smith and Ramdas (2024): hedged betting and empirical Bernstein; Waudby-Smith et al.
@@ -25,6 +26,8 @@ from typing import Final, Literal
 import numpy as np
 
 from .confidence_sequences import (
+    DIFFERING_MIN,
+    asymptotic_begun,
     asymptotic_sequence,
     beta_sequence,
     betting_hedged,
@@ -40,6 +43,10 @@ __all__ = ("SequenceMethod", "deciding_sequence")
 SequenceMethod = Literal["betting", "empirical_bernstein", "beta", "asymptotic"]
 
 _OF_SHARE: Final = 0.9
+_NOT_BEGUN: Final = Undetermined(
+    "differences between the arms are too rare so far for asymptotic limits, which begin once they "
+    f"weigh like those of {DIFFERING_MIN} clusters; betting or beta limits need no such number"
+)
 
 
 def deciding_sequence(
@@ -60,6 +67,10 @@ def deciding_sequence(
         bounds: smallest and largest value of an outcome; a difference lies in twice their range.
         alpha: two-sided error over all looks.
         first: clusters before the first look; with `asymptotic` at least 100.
+
+    Returns:
+        The limits; `Undetermined` without pairs, for `beta` of what isn't yes or no on single
+        units, and for `asymptotic` while too few clusters differ.
     """
     low, high = bounds
     if not low < high:
@@ -70,6 +81,8 @@ def deciding_sequence(
     means, width = groups.sums / groups.sizes, 2.0 * (high - low)
     if method == "beta" and not _is_single_yes_or_no(differences, means):
         return Undetermined("discordant pairs are of yes or no, one unit a cluster")
+    if method == "asymptotic" and not bool(np.any(asymptotic_begun(means, first=first))):
+        return _NOT_BEGUN
     if method == "beta":
         lower, upper = _by_discordance(means, alpha)
     elif method == "asymptotic":

@@ -30,9 +30,11 @@ from .grouping import FloatArray, IntArray
 from .values import Interval
 
 __all__ = (
+    "DIFFERING_MIN",
     "EProcess",
     "Limits",
     "asymptotic",
+    "asymptotic_begun",
     "asymptotic_rho",
     "asymptotic_sequence",
     "beta_sequence",
@@ -47,7 +49,11 @@ __all__ = (
 _GRID: Final = 4000
 _BISECTIONS: Final = 200
 _SHARE_BISECTIONS: Final = 60
+_ROUNDING: Final = 1e-9
 _ASYMPTOTIC_MIN: Final = 100
+# Fewer values beside 0 say too little of the spread for a normal limit. By simulation 25 err on a
+# side in at most 1.9 % where differences are rare or come in clumps, 15 in 2.4 %, 6 in 3.5 %.
+DIFFERING_MIN: Final = 25
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,18 +187,17 @@ def asymptotic_sequence(
 ) -> Limits:
     """Computes the asymptotic sequence of a mean, from a registered number of observations on.
 
-    The sequence is tuned to be narrowest at `first`; before it, and where nothing has varied yet,
-    the limits are the ends of the range.
+    The sequence is tuned to be narrowest at `first`; until `asymptotic_begun` the limits are the
+    ends of the range.
 
     Args:
-        values: in [low, high], in run order, shape (n,).
+        values: in [low, high], in run order, shape (n,); 0 is no difference.
         first: observations before the first look, at least 100.
         low: smallest possible value.
         high: largest possible value.
         alpha: two-sided error over all times from `first` on, asymptotically.
     """
-    if first < _ASYMPTOTIC_MIN:
-        raise ValueError(f"first: expected at least {_ASYMPTOTIC_MIN}, found {first}")
+    low, high = float(low), float(high)
     x = low + (high - low) * _check_sequence((np.asarray(values) - low) / (high - low), alpha)
     rho = asymptotic_rho(first, alpha=alpha)
     t = np.arange(1, x.size + 1)
@@ -201,11 +206,30 @@ def asymptotic_sequence(
     means = np.cumsum(shifted) / t
     spread = np.sqrt(np.maximum(np.cumsum(shifted * shifted) / t - means * means, 0.0))
     lower, upper = np.full(x.size, low), np.full(x.size, high)
-    for k in range(first - 1, x.size):
-        if spread[k] > 0.0:
-            found = asymptotic(float(means[k]), float(spread[k]), k + 1, rho=rho, alpha=alpha)
-            lower[k], upper[k] = max(low, x[0] + found.lower), min(high, x[0] + found.upper)
+    begun = asymptotic_begun(np.asarray(values), first=first) & (spread > 0.0)
+    for k in np.flatnonzero(begun).tolist():
+        found = asymptotic(float(means[k]), float(spread[k]), k + 1, rho=rho, alpha=alpha)
+        lower[k], upper[k] = max(low, x[0] + found.lower), min(high, x[0] + found.upper)
     return _running(lower, upper, low, high)
+
+
+def asymptotic_begun(values: FloatArray | IntArray, *, first: int) -> npt.NDArray[np.bool_]:
+    """Returns after which observations an asymptotic sequence of differences may be read.
+
+    From `first` on, where the values weigh like `DIFFERING_MIN` equal ones beside 0 or more:
+    (sum of squares)^2 / (sum of fourth powers), which for yes or no is the number of differences.
+
+    Args:
+        values: differences, in run order, shape (n,).
+        first: observations before the first look, at least 100.
+    """
+    if first < _ASYMPTOTIC_MIN:
+        raise ValueError(f"first: expected at least {_ASYMPTOTIC_MIN}, found {first}")
+    x = np.asarray(values, dtype=np.float64)
+    squares = (x / max(float(np.max(np.abs(x))), np.finfo(np.float64).tiny)) ** 2
+    second, fourth = np.cumsum(squares), np.cumsum(squares * squares)
+    enough = (fourth > 0.0) & (second * second >= (DIFFERING_MIN - _ROUNDING) * fourth)
+    return np.asarray(enough & (np.arange(1, x.size + 1) >= first))
 
 
 def beta_sequence(

@@ -146,6 +146,7 @@ def estimate(
         reason = next(each.reason for each in decided if isinstance(each, Undetermined))
         nothing_varies = counted.clusters > 1 and endpoint.type not in BY_LABEL
         nothing_varies = nothing_varies and NOT_COMPUTABLE not in decided
+        nothing_varies = nothing_varies and not _by_sequence(protocol, endpoint)
         if on_scale.treated is not None:
             nothing_varies = is_flat(on_scale, protocol.analysis.estimand)
         return replace(counted, zero_variance=nothing_varies, undetermined=reason)

@@ -12,6 +12,7 @@ from fairtrial.analysis import confidence_sequences as cs
 from fairtrial.analysis.anytime import SequenceMethod, deciding_sequence
 from fairtrial.analysis.deciding import Deciding
 from fairtrial.analysis.grouping import FloatArray
+from fairtrial.analysis.values import Undetermined
 
 Sequence = Callable[[FloatArray], cs.Limits]
 SEQUENCES: list[Sequence] = [
@@ -170,6 +171,80 @@ def test_continuous_monitoring_keeps_the_level(method: SequenceMethod, effect: f
         # Limits are running intersections: the last ones have left out what any look left out.
         missed += not found.lower <= effect <= found.upper
     assert missed <= 17  # 10 expected at most; 17 has a chance of one in fifty
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["beta", "asymptotic", "empirical_bernstein"])
+@pytest.mark.parametrize("size", [1, 10])
+def test_rare_differences_are_no_proof_of_a_margin(method: SequenceMethod, size: int) -> None:
+    """Where 3 % of units differ, all for the worse and clusters as one, few runs deny it."""
+    if method == "beta" and size > 1:
+        return
+    missed, rng = 0, np.random.default_rng([6, size])
+    for _ in range(200):
+        shares = rng.beta(0.07, 2.2633, 300) if size > 1 else np.full(300, 0.03)
+        differences = -(rng.random((300, size)) < shares[:, None]).astype(float)
+        found = deciding_sequence(
+            differences.ravel(),
+            np.repeat(np.arange(300), size),
+            method=method,
+            bounds=(0.0, 1.0),
+            alpha=0.05,
+            first=100,
+        )
+        missed += isinstance(found, Deciding) and found.lower > -0.03
+    assert missed <= 10  # 5 expected at most
+
+
+def test_asymptotic_limits_wait_for_enough_differences() -> None:
+    """24 differing clusters of 400 leave them undetermined, 25 don't; one large adds no other."""
+    differences = np.zeros(400)
+    differences[:24] = [-1.0, 1.0] * 12
+
+    def found(values: FloatArray) -> object:
+        return deciding_sequence(
+            values,
+            np.arange(400),
+            method="asymptotic",
+            bounds=(0.0, 1.0),
+            alpha=0.05,
+            first=100,
+        )
+
+    few = found(differences)
+    assert isinstance(few, Undetermined)
+    assert "25 clusters" in few.reason
+    assert isinstance(found(np.where(np.arange(400) == 300, 1.0, differences)), Deciding)
+    tiny = np.where(np.arange(400) < 24, 0.001, 0.0005)
+    assert isinstance(found(tiny), Deciding)
+    # The first stays large, so that small ones never weigh like 25.
+    assert isinstance(found(np.where(np.arange(400) == 0, 1.0, tiny)), Undetermined)
+
+
+def test_whole_number_bounds_are_the_same_bounds() -> None:
+    """Ends of a range, values and counts as integers give what they give as floats."""
+    whole = np.random.default_rng(8).integers(-1, 2, 150)
+    values = whole.astype(np.float64)
+    one = cs.asymptotic_sequence(whole, first=100, low=-1, high=1)  # type: ignore[arg-type]
+    other = cs.asymptotic_sequence(values, first=100, low=-1.0, high=1.0)
+    assert (one.lower.tolist(), one.upper.tolist()) == (other.lower.tolist(), other.upper.tolist())
+    assert -1.0 < one.lower[-1] < 0.0 < one.upper[-1] < 1.0
+    assert cs.bounded_mean(values, low=-1, high=1) == cs.bounded_mean(values, low=-1.0, high=1.0)
+    yes = (whole > 0).astype(np.int64)
+    for sequence in SEQUENCES:
+        assert sequence(yes).upper.tolist() == sequence(yes.astype(float)).upper.tolist()
+    counts, trials = np.cumsum(yes), np.arange(1, 151)
+    share = cs.beta_sequence(counts, trials).lower.tolist()
+    assert share == cs.beta_sequence(counts.astype(float), trials.astype(float)).lower.tolist()
+    methods: tuple[SequenceMethod, ...] = ("beta", "asymptotic", "betting", "empirical_bernstein")
+    for method in methods:
+        ends = [
+            deciding_sequence(
+                values, np.arange(150), method=method, bounds=bounds, alpha=0.05, first=100
+            )
+            for bounds in ((0, 1), (0.0, 1.0))
+        ]
+        assert ends[0] == ends[1]
 
 
 def test_swapped_arms_mirror_every_sequence() -> None:

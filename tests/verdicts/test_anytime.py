@@ -191,6 +191,27 @@ def test_asymptotic_looks_begin_at_a_hundred(bridge: Any) -> None:
     assert widths[0] < 0.5
 
 
+def test_rare_differences_leave_asymptotic_limits_undetermined(bridge: Any) -> None:
+    """Where the arms differ in 3 of 120 units, a margin isn't shown, and the reason says why."""
+
+    def answers(unit: str, arm: str, replicate: int) -> Any:
+        return bridge.outcome(int(arm == "A" or not unit.startswith(("u000", "u001", "u002"))))
+
+    run = bridge.trial(
+        bridge.units(120, 1),
+        answers,
+        units=SINGLE,
+        looks="{kind: anytime, method: asymptotic}",
+        decision="{rule: non_inferiority, margin: 0.1}",
+    ).run()
+    result = conclude(run.context)
+    assert "inconclusive" == result.verdict
+    assert "differences between the arms are too rare so far" in result.reason
+    found = run.context.taken[-1].comparisons[0].endpoints[0]
+    assert (None, None, ("no_interval",)) == (found.lower, found.upper, found.why_not)
+    assert -0.025 == found.estimate
+
+
 @pytest.mark.parametrize(
     ("looks", "first"),
     [
