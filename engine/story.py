@@ -23,6 +23,7 @@ from fairtrial.custody.file_findings import readable_events
 from fairtrial.custody.files import FileEntry, digest_now, parse_file_list
 from fairtrial.custody.registered_places import Places, Planned, places_of, protocol_folder
 from fairtrial.custody.trial import Reader, open_trial
+from fairtrial.ledger.deviations import is_early
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import (
     Amend,
@@ -217,7 +218,8 @@ def _count(story: Story, seq: int, event: Event) -> None:
             story.blinded = any(arm.commitment is not None for arm in event.arms)
         case Unblind():
             story.blinded = False
-            story.unblinded_early = not story.is_complete
+            continues = story.last_look.continues if story.last_look is not None else None
+            story.unblinded_early = is_early(continues, withdrawn=story.withdrawn is not None)
         case Look():
             story.looks, story.last_look = story.looks + 1, event
         case Result():

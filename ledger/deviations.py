@@ -7,7 +7,7 @@ Rules:
 - An answer from the cache is live.
 - An amendment of class analysis, or unblinding before the data are complete, is a deviation that
   ends "as registered"; an operational amendment is named and doesn't.
-- The fold, the status and the result ask the same functions.
+- The fold, the status, the story of a replay and the result ask the same functions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from .events import Origin
 from .state import AmendNote, Experiment
 
-__all__ = ("amended_sections", "existed_before", "is_as_registered", "origins_of")
+__all__ = ("amended_sections", "existed_before", "is_as_registered", "is_early", "origins_of")
 
 
 def origins_of(known: Experiment) -> dict[str, Origin]:
@@ -34,6 +34,17 @@ def amended_sections(amends: Iterable[AmendNote]) -> tuple[str, ...]:
     """Returns the sections that amendments of class analysis changed, sorted."""
     sections = {name for note in amends if note.class_ == "analysis" for name in note.sections}
     return tuple(sorted(sections - {"about", "budget"}))
+
+
+def is_early(continues: bool | None, *, withdrawn: bool) -> bool:
+    """Returns whether arms that are unblinded now are so before the data are complete.
+
+    Args:
+        continues: the run went on after the newest look, which it never does after the last one;
+            None before the first.
+        withdrawn: the experiment was, and no outcome is to come.
+    """
+    return continues is not False and not withdrawn
 
 
 def is_as_registered(

@@ -22,7 +22,7 @@ from typing import cast
 
 from .blinding import commitment
 from .ceilings import may_analyse
-from .deviations import is_as_registered, origins_of
+from .deviations import is_as_registered, is_early, origins_of
 from .entry import Entry
 from .events import (
     Event,
@@ -278,7 +278,10 @@ def _unblind(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> N
     require(due_look(known) is None, "a look is due", where=known.name, todo="ledger look")
     _check_opened(known, event)
     known.unblind_seq = entry.seq
-    known.unblinded_early = not is_final(known) and known.withdrawn_seq is None
+    known.unblinded_early = is_early(
+        known.taken[-1].continues if known.taken else None,
+        withdrawn=known.withdrawn_seq is not None,
+    )
     known.counters["unblind"] = event.number
     known.last_change = entry.seq
 

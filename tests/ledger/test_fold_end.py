@@ -33,7 +33,8 @@ BLINDED = make_design(
 )
 
 
-def _opened(names: str = "a b", real: str = "x y") -> tuple[UnblindArm, ...]:
+def opened_arms(names: str = "a b", real: str = "x y") -> tuple[UnblindArm, ...]:
+    """Returns the arms of an unblinding that opens every commitment."""
     pairs = zip(names.split(), real.split(), strict=True)
     return tuple(UnblindArm(name=name, arm=arm, salt=digest(name)) for name, arm in pairs)
 
@@ -218,55 +219,55 @@ INVALIDATIONS = (
 
 
 def _salted(salt: str) -> tuple[UnblindArm, ...]:
-    first, second = _opened()
+    first, second = opened_arms()
     return first, msgspec.structs.replace(second, salt=digest(salt))
 
 
 UNBLINDING = (
     Pair(
         "unblind needs blinded arms",
-        lambda b: b.running(TWO_LOOKS).idle().draft("unblind", arms=_opened()),
+        lambda b: b.running(TWO_LOOKS).idle().draft("unblind", arms=opened_arms()),
         "aren't blinded",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened()),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms()),
     ),
     Pair(
         "arms are unblinded once",
         lambda b: (
-            b.running(BLINDED).idle().do("unblind", arms=_opened())
-            .draft("unblind", arms=_opened())
+            b.running(BLINDED).idle().do("unblind", arms=opened_arms())
+            .draft("unblind", arms=opened_arms())
         ),
         "aren't blinded",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened()),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms()),
     ),
     Pair(
         "unblinding waits for the session to stop",
-        lambda b: b.running(BLINDED).draft("unblind", arms=_opened()),
+        lambda b: b.running(BLINDED).draft("unblind", arms=opened_arms()),
         "a run is going on",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened()),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms()),
     ),
     Pair(
         "a due look comes before unblinding",
-        lambda b: _due(b, BLINDED).idle().draft("unblind", arms=_opened()),
+        lambda b: _due(b, BLINDED).idle().draft("unblind", arms=opened_arms()),
         "a look is due",
-        lambda b: _due(b, BLINDED).do("look").idle().draft("unblind", arms=_opened()),
+        lambda b: _due(b, BLINDED).do("look").idle().draft("unblind", arms=opened_arms()),
     ),
     Pair(
         "every commitment is opened",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened("a", "x")),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms("a", "x")),
         "opens every commitment",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened()),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms()),
     ),
     Pair(
         "every commitment is opened to an arm of its own",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened("a b", "x x")),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms("a b", "x x")),
         "opens every commitment",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened("b a", "y x")),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms("b a", "y x")),
     ),
     Pair(
         "a commitment is opened by its own arm",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened("a b", "y x")),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms("a b", "y x")),
         "isn't what was committed to",
-        lambda b: b.running(BLINDED).idle().draft("unblind", arms=_opened()),
+        lambda b: b.running(BLINDED).idle().draft("unblind", arms=opened_arms()),
     ),
     Pair(
         "a commitment is opened by its own salt",
@@ -276,10 +277,10 @@ UNBLINDING = (
     ),
     Pair(
         "what was withdrawn is opened once",
-        lambda b: b.running(BLINDED).idle().do("withdraw").do("unblind", arms=_opened())
-        .draft("unblind", arms=_opened()),
+        lambda b: b.running(BLINDED).idle().do("withdraw").do("unblind", arms=opened_arms())
+        .draft("unblind", arms=opened_arms()),
         "aren't blinded",
-        lambda b: b.running(BLINDED).idle().do("withdraw").draft("unblind", arms=_opened()),
+        lambda b: b.running(BLINDED).idle().do("withdraw").draft("unblind", arms=opened_arms()),
     ),
 )  # fmt: skip
 
@@ -403,7 +404,7 @@ def test_unblinding_outdates_a_basis() -> None:
     """What an unblinded result says isn't what was computed before."""
     bench = Bench().running(BLINDED).idle()
     basis = bench.log.head()
-    bench.do("unblind", arms=_opened())
+    bench.do("unblind", arms=opened_arms())
     with pytest.raises(TransitionError, match="between the last change"):
         bench.do("result", basis=basis)
 
@@ -419,8 +420,8 @@ def test_basis_covers_the_freeze() -> None:
 
 def test_early_unblinding_is_kept() -> None:
     """Unblinding before the data are complete is early, after the last look it isn't."""
-    early = Bench().running(BLINDED).idle().do("unblind", arms=_opened())
-    late = Bench().running(BLINDED).looked().looked().idle().do("unblind", arms=_opened())
+    early = Bench().running(BLINDED).idle().do("unblind", arms=opened_arms())
+    late = Bench().running(BLINDED).looked().looked().idle().do("unblind", arms=opened_arms())
     assert (True, False) == (early.known().unblinded_early, late.known().unblinded_early)
 
 
