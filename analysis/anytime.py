@@ -78,23 +78,12 @@ def deciding_sequence(
     if not len(differences):
         return Undetermined("no complete pair")
     groups = group(differences, clusters)
-    means, width = groups.sums / groups.sizes, 2.0 * (high - low)
+    means = groups.sums / groups.sizes
     if method == "beta" and not _is_single_yes_or_no(differences, means):
         return Undetermined("discordant pairs are of yes or no, one unit a cluster")
     if method == "asymptotic" and not bool(np.any(asymptotic_begun(means, first=first))):
         return _NOT_BEGUN
-    if method == "beta":
-        lower, upper = _by_discordance(means, alpha)
-    elif method == "asymptotic":
-        sequence = asymptotic_sequence(
-            means, first=first, low=low - high, high=high - low, alpha=alpha
-        )
-        lower, upper = float(sequence.lower[-1]), float(sequence.upper[-1])
-    else:
-        bounded = betting_hedged if method == "betting" else empirical_bernstein_predmix
-        limits = bounded((means + (high - low)) / width, alpha=alpha)
-        lower = width * float(limits.lower[-1]) - (high - low)
-        upper = width * float(limits.upper[-1]) - (high - low)
+    lower, upper = _limits(means, method, high - low, alpha, first)
     interval = Interval(lower=lower, upper=upper, level=1.0 - alpha, method=method)
     counts = count_pairs(differences, clusters)
     return Deciding(
@@ -114,6 +103,23 @@ def deciding_sequence(
         discordant_clusters=counts.discordant_clusters,
         only_control=counts.only_control,
         only_treatment=counts.only_treatment,
+    )
+
+
+def _limits(
+    means: FloatArray, method: SequenceMethod, width: float, alpha: float, first: int
+) -> tuple[float, float]:
+    """Returns the limits of the mean of differences in [-width, width] after all clusters."""
+    if method == "beta":
+        return _by_discordance(means, alpha)
+    if method == "asymptotic":
+        found = asymptotic_sequence(means, first=first, low=-width, high=width, alpha=alpha)
+        return float(found.lower[-1]), float(found.upper[-1])
+    bounded = betting_hedged if method == "betting" else empirical_bernstein_predmix
+    limits = bounded((means + width) / (2.0 * width), alpha=alpha)
+    return (
+        2.0 * width * float(limits.lower[-1]) - width,
+        2.0 * width * float(limits.upper[-1]) - width,
     )
 
 

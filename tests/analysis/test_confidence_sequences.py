@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -223,14 +224,14 @@ def test_asymptotic_limits_wait_for_enough_differences() -> None:
 
 def test_whole_number_bounds_are_the_same_bounds() -> None:
     """Ends of a range, values and counts as integers give what they give as floats."""
-    whole = np.random.default_rng(8).integers(-1, 2, 150)
+    whole: Any = np.random.default_rng(8).integers(-1, 2, 150)
     values = whole.astype(np.float64)
-    one = cs.asymptotic_sequence(whole, first=100, low=-1, high=1)  # type: ignore[arg-type]
+    one = cs.asymptotic_sequence(whole, first=100, low=-1, high=1)
     other = cs.asymptotic_sequence(values, first=100, low=-1.0, high=1.0)
     assert (one.lower.tolist(), one.upper.tolist()) == (other.lower.tolist(), other.upper.tolist())
     assert -1.0 < one.lower[-1] < 0.0 < one.upper[-1] < 1.0
     assert cs.bounded_mean(values, low=-1, high=1) == cs.bounded_mean(values, low=-1.0, high=1.0)
-    yes = (whole > 0).astype(np.int64)
+    yes: Any = (whole > 0).astype(np.int64)
     for sequence in SEQUENCES:
         assert sequence(yes).upper.tolist() == sequence(yes.astype(float)).upper.tolist()
     counts, trials = np.cumsum(yes), np.arange(1, 151)
