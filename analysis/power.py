@@ -11,7 +11,8 @@ Rules:
       largest value; only the "impossible" check takes the smallest, effect (1 - effect).
     - Where each unit is in one arm the assumption is of a unit's value within an arm, alike in
       both; for the "impossible" check all of the least variance, effect (1 - effect), is in the
-      larger arm. Without assumptions there is no table, since no discordance exists.
+      arm whose mean is surer by the estimand. Without assumptions there is no table, since no
+      discordance exists.
     - Nothing is assumed silently: without assumptions the answer is a table.
 
 Source:
@@ -259,9 +260,19 @@ def _best_power(effect: float, plan: Plan) -> float | Undetermined:
         return 1.0
     variance = size * (1.0 - size)
     if plan.counts is not None:
-        arms = [exact_sum(side) for side in (plan.counts.control, plan.counts.treatment)]
-        variance *= min(arms) / sum(arms)
+        parts = [_arm_part(side, plan) for side in (plan.counts.control, plan.counts.treatment)]
+        variance *= min(parts) / sum(parts)
     return power(effect, plan, Assumption(sd=math.sqrt(variance)))
+
+
+def _arm_part(units: FloatArray, plan: Plan) -> float:
+    """Returns an arm's part in the variance of the difference, of uncorrelated units."""
+    held = units[units > 0.0]
+    if not held.size:
+        return 1.0
+    if plan.estimand == "unit_weighted":
+        return 1.0 / exact_sum(held)
+    return exact_sum(1.0 / held) / held.size**2
 
 
 def _equivalence_power(

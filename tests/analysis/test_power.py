@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]  # scipy ships no types
 
+from fairtrial.analysis.assigned import ArmCounts
 from fairtrial.analysis.mcnemar import mcnemar_exact
 from fairtrial.analysis.paired import satterthwaite_df
 from fairtrial.analysis.power import (
@@ -128,6 +130,26 @@ def test_design_guards_ask_what_the_sizes_allow() -> None:
     assert design_guards(plan) == ("few_discordant_clusters",)
     assert design_guards(Plan(sizes=np.full(7, 50), discordance_guard=False)) == ()
     assert design_guards(Plan(sizes=np.array([9]))) == ("few_clusters", "few_discordant_clusters")
+
+
+def test_best_case_of_assigned_units_weighs_arms_as_the_estimand_does() -> None:
+    """Clusters of one control unit each make control unsure, however many units one of them has."""
+    counts = ArmCounts(control=np.array([1.0] * 7 + [393.0]), treatment=np.full(8, 50.0))
+    plan = Plan(sizes=counts.sizes, counts=counts, estimand="cluster_weighted")
+    turned = replace(plan, counts=ArmCounts(control=counts.treatment, treatment=counts.control))
+
+    found = power_report(0.1, plan, None)
+
+    assert found.findings == ("not_assessed",)
+    assert found.best_power == power_report(0.1, turned, None).best_power
+    # All the variance, 0.09, is in the arm whose clusters have 50 units each.
+    error = math.sqrt(0.09 * 8 / 50 / 64)
+    chance = 1.0 - stats.nct.cdf(stats.t.ppf(0.975, 7), 7, 0.1 / error)
+    assert found.best_power == pytest.approx(chance, abs=1e-6)
+    by_unit = power_report(0.1, replace(plan, estimand="unit_weighted"), None)
+    assert isinstance(by_unit.best_power, float)
+    without = replace(plan, counts=ArmCounts(control=np.zeros(8), treatment=counts.treatment))
+    assert isinstance(power_report(0.1, without, None).best_power, Undetermined)
 
 
 def test_one_cluster_and_impossible_binary_differences_are_undetermined() -> None:
