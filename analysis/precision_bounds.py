@@ -2,7 +2,7 @@
 
 Job: from right flags and flags of each cluster, the lower and the upper bound of the share that is
 right; Holm over families; and the error that a bound really has where flags of a cluster agree.
-Leaves which units are flagged to `block_rules`, verdicts to `precision_verdict`.
+Leaves which units are flagged to `block_rules`, verdicts to `rule_verdict`.
 
 Rules:
     - `alpha` is the error of each side. A bound of no flag is `Undetermined`.
@@ -199,9 +199,7 @@ def simulated_error(
     reached = 0
     for row in drawn:
         # Bounds that ignore clusters depend on the sum alone, so few different ones are computed.
-        key = (
-            row.tobytes() if bound in ("cluster_aware", "learn_then_test") else row.sum().tobytes()
-        )
+        key = row.tobytes() if bound in _BY_CLUSTER else row.sum().tobytes()
         if key not in known:
             found = precision_bound(row, flags, bound=bound, alpha=alpha)
             known[key] = isinstance(found, PrecisionBound) and found.lower >= target

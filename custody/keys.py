@@ -19,7 +19,7 @@ import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -31,7 +31,6 @@ from fairtrial.ledger.note import VerifierKey, check_key_name
 from .places import key_folder
 
 __all__ = (
-    "USES",
     "Key",
     "KeyUse",
     "create_key",
@@ -40,7 +39,6 @@ __all__ = (
 )
 
 KeyUse: TypeAlias = Literal["ledger", "witness", "person"]
-USES: tuple[KeyUse, ...] = get_args(KeyUse)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _FILE_BYTES_MAX = 4096
 

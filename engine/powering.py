@@ -35,14 +35,13 @@ from .registering import load_protocol
 from .simulated_outcomes import SIMULATED_TYPES
 from .simulating import Simulation, simulate
 
-__all__ = ("BOUNDARY_FAMILIES", "BoundaryAnswer", "PowerAnswer", "boundary_of", "power_of")
+__all__ = ("BoundaryAnswer", "PowerAnswer", "boundary_of", "power_of")
 
 _CLASSICAL: dict[str, Family] = {
     "obrien_fleming": "obrien_fleming",
     "pocock": "pocock",
     "wang_tsiatis": "wang_tsiatis",
 }
-BOUNDARY_FAMILIES = (*_CLASSICAL, "haybittle_peto")
 _INTERIM_Z = 3.0
 
 

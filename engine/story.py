@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from fairtrial.custody.file_findings import readable_events
 from fairtrial.custody.files import FileEntry, digest_now, parse_file_list
 from fairtrial.custody.registered_places import Places, Planned, places_of, protocol_folder
-from fairtrial.custody.trial import Reader, open_trial
+from fairtrial.custody.trial import Reader
 from fairtrial.ledger.deviations import is_early
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import (
@@ -50,7 +50,6 @@ __all__ = (
     "Change",
     "FileState",
     "Story",
-    "read_protocol",
     "read_stories",
     "stories_of",
     "targets_of",
@@ -129,17 +128,6 @@ class Story:
         """Whether nothing is pending: a look ended the run, or the experiment has ended."""
         ended = self.result is not None or self.withdrawn is not None
         return ended or (self.last_look is not None and not self.last_look.continues)
-
-
-def read_protocol(ledger: Path, name: str | None) -> Protocol:
-    """Returns the protocol in force; writes nothing.
-
-    Raises:
-        StoreError: The ledger can't be read.
-        RefusedError: There is no such experiment.
-    """
-    with open_trial(ledger, read_only=True, rehash=False) as trial:
-        return trial.protocol(trial.experiment(name))
 
 
 def read_stories(ledger: Path) -> list[Story]:
