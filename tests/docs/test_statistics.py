@@ -61,12 +61,14 @@ def test_named_files_exist(name: str) -> None:
 
 
 def test_each_method_says_when_not_to_use_it() -> None:
-    """Methods that decide have an estimand, a source and a limit."""
-    sections = page("statistics.md").split("## Methods")[1].split("\n### ")[1:]
+    """Every method has an estimand, assumptions, a source, a range and a limit."""
+    methods = page("statistics.md").split("\n## Methods\n")[1].split("\n## ")[0]
+    sections = methods.split("\n### ")[1:]
     lacking = [
         section.splitlines()[0]
-        for section in sections[:6]
+        for section in sections
         for word in ("Estimand:", "Assumptions:", "Source:", "Range:", "When not:")
-        if word not in section
+        if f"\n- {word}" not in section
     ]
+    assert sections
     assert [] == lacking
