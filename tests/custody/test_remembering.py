@@ -52,7 +52,7 @@ def inside_entry(count: int) -> Callable[[bytes], bytes]:
     )
 
 
-CUTS = {
+CUTS: dict[str, Callable[[bytes], bytes]] = {
     "inside entry 2": inside_entry(2),
     "inside entry 4": inside_entry(4),
     "inside entry 0": inside_entry(0),
