@@ -233,7 +233,7 @@ def test_whole_number_bounds_are_the_same_bounds() -> None:
     assert cs.bounded_mean(values, low=-1, high=1) == cs.bounded_mean(values, low=-1.0, high=1.0)
     yes: Any = (whole > 0).astype(np.int64)
     for sequence in SEQUENCES:
-        assert sequence(yes).upper.tolist() == sequence(yes.astype(float)).upper.tolist()  # type: ignore[arg-type]
+        assert sequence(yes).upper.tolist() == sequence(yes.astype(float)).upper.tolist()
     counts, trials = np.cumsum(yes), np.arange(1, 151)
     share = cs.beta_sequence(counts, trials).lower.tolist()
     assert share == cs.beta_sequence(counts.astype(float), trials.astype(float)).lower.tolist()
