@@ -34,7 +34,8 @@ JOB = Job(
 
 @pytest.fixture(autouse=True)
 def _imports_as_before() -> Iterator[None]:
-    """Forgets what a test has imported from its folder."""
+    """Forgets what a test has imported from its folder, and what others left under that name."""
+    sys.modules.pop("arm", None)
     path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path
