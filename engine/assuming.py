@@ -27,11 +27,12 @@ from fairtrial.ledger.protocol import Endpoint, Protocol
 from fairtrial.protocols.assigning import is_assigned
 from fairtrial.verdicts.arrays import logged, pair_up
 from fairtrial.verdicts.assigned_arrays import middle_of_arms, residuals_of_arms
+from fairtrial.verdicts.boundaries import gate_of
 from fairtrial.verdicts.evaluate import AnalysisContext, frame_of
 from fairtrial.verdicts.frames import Pairs
 from fairtrial.verdicts.slot_values import ONE_OR_NONE
 
-from .simulated_outcomes import SIMULATED_TYPES, gate_of
+from .simulated_outcomes import SIMULATED_TYPES
 
 __all__ = ("Assumed", "assumed_by", "model_of", "pilot_assumption")
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from fairtrial.analysis.simulation import PairModel, SimulatedPairs, simulate_pairs
 from fairtrial.ledger.events import Decision
-from fairtrial.ledger.protocol import Comparison, Protocol, primaries
+from fairtrial.ledger.protocol import Protocol, primaries
 from fairtrial.ledger.slots import STATUSES
 from fairtrial.protocols.plan import Plan
 from fairtrial.protocols.units import Units
-from fairtrial.verdicts.boundaries import share_of
+from fairtrial.verdicts.boundaries import gate_of, share_of
 from fairtrial.verdicts.frames import Frame, build_frame
 from fairtrial.verdicts.outcomes import Outcomes, ScoreColumn, collect_decisions
 
@@ -32,7 +32,6 @@ __all__ = (
     "SIMULATED_TYPES",
     "decisions_of",
     "draw",
-    "gate_of",
     "simulated_frame",
     "simulated_protocol",
 )
@@ -41,12 +40,6 @@ SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost", "win_rate", "all_p
 
 _OK, _ERROR = STATUSES.index("ok") + 1, STATUSES.index("error") + 1
 _FIRST_STREAM = 16
-
-
-def gate_of(protocol: Protocol) -> Comparison:
-    """Returns the comparison whose verdict is the experiment's."""
-    named = protocol.decision.gate
-    return next(each for each in protocol.analysis.comparisons if each.name == named)
 
 
 def simulated_protocol(protocol: Protocol) -> Protocol:

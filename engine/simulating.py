@@ -34,6 +34,7 @@ from fairtrial.ledger.events import Head, Look
 from fairtrial.ledger.protocol import Protocol, encode_resolved
 from fairtrial.protocols.plan import Plan, plan_lines
 from fairtrial.protocols.units import Units
+from fairtrial.verdicts.boundaries import gate_of
 from fairtrial.verdicts.conclude import conclude
 from fairtrial.verdicts.endings import claim_of
 from fairtrial.verdicts.evaluate import METHOD, AnalysisContext, evaluate_look, look_numbers
@@ -45,7 +46,7 @@ from fairtrial.verdicts.readings import Reading
 from fairtrial.verdicts.slot_values import direction
 
 from .assuming import Assumed, model_of
-from .simulated_outcomes import decisions_of, draw, gate_of, simulated_frame, simulated_protocol
+from .simulated_outcomes import decisions_of, draw, simulated_frame, simulated_protocol
 
 __all__ = ("Simulation", "SimulationCase", "is_about", "simulate")
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Final as Constant
 from typing import TypeAlias
 
-from fairtrial.analysis.grouping import FloatArray, group
+from fairtrial.analysis.grouping import group
 from fairtrial.analysis.guarded import computed
 from fairtrial.analysis.mcnemar import mcnemar_exact, mcnemar_midp
 from fairtrial.analysis.paired import (
@@ -71,7 +71,7 @@ def tests_beside(frame: Frame, final: Final) -> Json:
     if "bootstrap" in also:
         tests["bootstrap"] = _beside(lambda: _bootstrap(frame.protocol, final))
     if "wild_bootstrap" in also:
-        differences = _differences(final.pairs)
+        differences = final.pairs.differences
         tests["wild_bootstrap"] = _beside(
             lambda: wild_beside(frame.protocol, final.pairs, differences)
         )
@@ -101,7 +101,7 @@ def _beside(test: Callable[[], Json]) -> Json:
 
 
 def _bootstrap(protocol: Protocol, final: Final) -> Json:
-    return bootstrap_beside(protocol, final.pairs, _differences(final.pairs), _alpha(final))
+    return bootstrap_beside(protocol, final.pairs, final.pairs.differences, _alpha(final))
 
 
 def _alpha(final: Final) -> float:
@@ -140,18 +140,12 @@ def _mcnemar(protocol: Protocol, final: Final) -> Json:
 
 
 def _sign_flip(protocol: Protocol, pairs: Pairs) -> Json:
-    groups = group(_differences(pairs), pairs.clusters)
+    groups = group(pairs.differences, pairs.clusters)
     by_unit = protocol.analysis.estimand == "unit_weighted"
     sums = groups.sums if by_unit else groups.sums / groups.sizes
     found = sign_flip(sums, seed=protocol.design.seed, resamples=protocol.analysis.resamples)
     shape: Json = {"p_value": found.p_value, "exact": found.exact}
     return shape if found.exact else {**shape, "draws": protocol.analysis.resamples}
-
-
-def _differences(pairs: Pairs) -> FloatArray:
-    """Returns one difference a pair, the middle of its completions."""
-    against, favour = pairs.completions[0].differences, pairs.completions[-1].differences
-    return (against + favour) / 2.0
 
 
 def _other_name(protocol: Protocol) -> Estimand:
@@ -164,7 +158,7 @@ def _other_estimand(protocol: Protocol, pairs: Pairs) -> ClusteredMean | Undeter
     if pairs.treated is not None:
         return arm_difference(pairs, name)
     other = equal_weight_mean if name == "cluster_weighted" else clustered_mean
-    return other(_differences(pairs), pairs.clusters)
+    return other(pairs.differences, pairs.clusters)
 
 
 def _mean_test(mean: ClusteredMean | Undetermined, final: Final) -> Json:

@@ -52,6 +52,7 @@ __all__ = (
     "Test",
     "discordance_counts",
     "first_clusters",
+    "gate_of",
     "guards_of",
     "is_anytime",
     "look_tests",
@@ -219,6 +220,12 @@ def look_tests(
             )
         )
     return tuple(found)
+
+
+def gate_of(protocol: Protocol) -> Comparison:
+    """Returns the comparison whose verdict is the experiment's."""
+    gate = protocol.decision.gate
+    return next(one for one in protocol.analysis.comparisons if one.name == gate)
 
 
 def guards_of(protocol: Protocol) -> Guards:

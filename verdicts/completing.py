@@ -29,7 +29,7 @@ __all__ = ("completed",)
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 # Beyond every score, and so first or last in every order, also after a mean over replicates.
-_BEYOND: Final = 1e10 * SCORE_MAX
+_OUTERMOST: Final = 1e10 * SCORE_MAX
 
 
 def completed(
@@ -50,7 +50,7 @@ def completed(
     if labels is None:
         return np.where(filled, low_end, values), np.where(filled, high_end, values)
     true = (labels == 1)[:, None]
-    bottom, top = (0.0, 1.0) if endpoint.type == "precision" else (-_BEYOND, _BEYOND)
+    bottom, top = (0.0, 1.0) if endpoint.type == "precision" else (-_OUTERMOST, _OUTERMOST)
     low = np.where(filled, np.where(true, bottom, top), values)
     high = np.where(filled, np.where(true, top, bottom), values)
     return (low, high) if endpoint.better == "higher" else (high, low)

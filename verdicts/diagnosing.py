@@ -21,7 +21,6 @@ from typing import Final as Constant
 from typing import Literal, TypeAlias
 
 from fairtrial.analysis.diagnostics import order_effect, time_drift
-from fairtrial.analysis.grouping import FloatArray
 from fairtrial.analysis.guarded import computed
 from fairtrial.analysis.paired import ClusteredMean, clustered_mean, equal_weight_mean
 from fairtrial.analysis.reasons import signed
@@ -102,7 +101,7 @@ def _served(frame: Frame, comparison: Comparison, last: int) -> Diagnosis:
 
 def _order(frame: Frame, comparison: Comparison, pairs: Pairs) -> Diagnosis:
     first = treatment_first(frame, comparison)[pairs.units]
-    found = computed(lambda: order_effect(_differences(pairs), first))
+    found = computed(lambda: order_effect(pairs.differences, first))
     effect = frame.protocol.diagnostics.order_effect
     if isinstance(found, Undetermined):
         return _untested("order_effect", effect, f"order of the arms: {found.reason}")
@@ -137,7 +136,7 @@ def _amount(endpoint: Endpoint, number: float) -> str:
 
 
 def _drift(frame: Frame, pairs: Pairs) -> Diagnosis:
-    found = computed(lambda: time_drift(_differences(pairs), pairs.clusters))
+    found = computed(lambda: time_drift(pairs.differences, pairs.clusters))
     effect = frame.protocol.diagnostics.time_drift
     if isinstance(found, Undetermined):
         return _untested("time_drift", effect, f"drift over the run: {found.reason}")
@@ -224,12 +223,7 @@ def _mean(pairs: Pairs, estimand: Estimand) -> ClusteredMean | Undetermined:
     if pairs.treated is not None:
         return arm_difference(pairs, estimand)
     mean = clustered_mean if estimand == "unit_weighted" else equal_weight_mean
-    return mean(_differences(pairs), pairs.clusters)
-
-
-def _differences(pairs: Pairs) -> FloatArray:
-    """Returns one difference a pair, the middle of its completions."""
-    return (pairs.completions[0].differences + pairs.completions[-1].differences) / 2.0
+    return mean(pairs.differences, pairs.clusters)
 
 
 def _untested(name: DiagnosisName, effect: DiagnosticEffect, text: str) -> Diagnosis:

@@ -113,6 +113,11 @@ class Pairs:
     treated: BoolArray | None = None
     planned_treated: BoolArray | None = None
 
+    @property
+    def differences(self) -> FloatArray:
+        """One difference a pair, the middle of its completions."""
+        return (self.completions[0].differences + self.completions[-1].differences) / 2.0
+
 
 def build_frame(protocol: Protocol, plan: Plan, units: Units, outcomes: Outcomes) -> Frame:
     """Indexes a plan and its outcomes."""

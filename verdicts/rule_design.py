@@ -34,7 +34,7 @@ from fairtrial.protocols.plan import Plan
 from fairtrial.protocols.tables import raise_problems
 from fairtrial.protocols.units import Units
 
-from .boundaries import guards_of
+from .boundaries import gate_of, guards_of
 from .frames import BoolArray
 from .power_values import (
     Capacity,
@@ -47,7 +47,7 @@ from .power_values import (
 )
 from .rule_flags import is_above_floor, side_alpha, target_of
 from .rule_scores import column_of, families_of, members_of, sizes_of
-from .rule_verdict import gate_comparison, primary_population
+from .rule_verdict import primary_population
 from .wording import cluster_noun, plural
 
 __all__ = ("check_rule_units", "rule_looks", "rule_power", "simulated_bounds")
@@ -91,7 +91,7 @@ def check_rule_units(units: Units, *, name: str) -> None:
 
 def rule_looks(protocol: Protocol, plan: Plan, units: Units) -> tuple[LookPlan, ...]:
     """Returns the one look of a threshold-rule experiment."""
-    gate, alpha = gate_comparison(protocol), protocol.analysis.alpha
+    gate, alpha = gate_of(protocol), protocol.analysis.alpha
     clusters = int(sizes_of(plan, _members(protocol, plan, units)).size)
     reasons = guard_findings(
         clusters=clusters,
@@ -273,7 +273,7 @@ def _families(
 ) -> tuple[FamilyCapacity, ...]:
     if units.strata is None:
         return ()
-    rule = protocol.arms[gate_comparison(protocol).treatment].rule
+    rule = protocol.arms[gate_of(protocol).treatment].rule
     floor = None if rule is None else rule.family_floor
     found: list[FamilyCapacity] = []
     for name in _names(plan, units, members):

@@ -23,6 +23,7 @@ from fairtrial.ledger.events import Head
 from fairtrial.ledger.protocol import Population, Protocol
 
 from .beside import Json
+from .boundaries import gate_of
 from .evaluate import AnalysisContext
 from .result_body import ResultBody
 from .result_detail import frame_shape, look_rows
@@ -40,7 +41,7 @@ from .rule_flags import (
 )
 from .rule_look import ended_judgement
 from .rule_scores import families_of, in_family
-from .rule_verdict import Judgement, gate_comparison, primary_population
+from .rule_verdict import Judgement, primary_population
 
 __all__ = ("rule_detail",)
 
@@ -81,7 +82,7 @@ def rule_detail(
 
 
 def _comparison(context: AnalysisContext, found: Judgement) -> Json:
-    gate = gate_comparison(context.protocol)
+    gate = gate_of(context.protocol)
     looks = [
         row
         for number, look in enumerate(context.taken, start=1)
@@ -174,7 +175,7 @@ def _endpoint_units(found: Judgement, one: Difference) -> Json:
 
 
 def _rule(protocol: Protocol, found: Judgement) -> Json:
-    scores, gate = found.scores, gate_comparison(protocol)
+    scores, gate = found.scores, gate_of(protocol)
     populations = protocol.populations
     assert populations is not None, "defaults fill in the populations"
     flagged = found.flags[gate.treatment].flagged & inside(scores, populations.primary)

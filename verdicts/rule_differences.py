@@ -20,8 +20,9 @@ from fairtrial.analysis.labelled import deciding_precision, precision_of
 from fairtrial.analysis.values import Interval, Undetermined
 from fairtrial.ledger.protocol import Endpoint
 
+from .boundaries import gate_of
 from .rule_scores import members_of
-from .rule_verdict import Judgement, gate_comparison, primary_population
+from .rule_verdict import Judgement, primary_population
 
 __all__ = ("Difference", "differences")
 
@@ -64,7 +65,7 @@ def differences(found: Judgement) -> Iterator[Difference]:
 
 def _difference(found: Judgement, endpoint: Endpoint) -> Difference:
     scores, protocol = found.scores, found.scores.protocol
-    gate = gate_comparison(protocol)
+    gate = gate_of(protocol)
     planned = members_of(scores.plan, scores.units, endpoint, primary_population(protocol))
     kept = planned[scores.places]
     flags = {name: one.flagged[kept].astype(float) for name, one in found.flags.items()}

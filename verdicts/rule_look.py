@@ -28,11 +28,12 @@ from fairtrial.ledger.events import (
 )
 from fairtrial.ledger.protocol import SCORE_ARM, primaries
 
+from .boundaries import gate_of
 from .evaluate import AnalysisContext, LookBody, digest_of
 from .result_body import ResultBody, evidence_of
 from .rule_differences import Difference, differences
 from .rule_scores import rule_scores
-from .rule_verdict import Judgement, gate_comparison, judge
+from .rule_verdict import Judgement, judge
 
 __all__ = ("RULE_METHOD", "conclude_rule", "ended_judgement", "evaluate_rule_look")
 
@@ -47,7 +48,7 @@ def evaluate_rule_look(context: AnalysisContext, number: int) -> LookBody:
         number: of the look, from 1.
     """
     planned, found = context.looks[number - 1], judge(rule_scores(context))
-    gate = gate_comparison(context.protocol)
+    gate = gate_of(context.protocol)
     return LookBody(
         data=digest_of(context, planned.last),
         last=planned.last,
@@ -144,7 +145,7 @@ def conclude_rule(context: AnalysisContext) -> ResultBody:
         context: all outcomes and looks, and what ended the experiment.
     """
     assert context.stopped_by is not None, "a result states what ended the experiment"
-    found, gate = ended_judgement(context), gate_comparison(context.protocol)
+    found, gate = ended_judgement(context), gate_of(context.protocol)
     return ResultBody(
         data=digest_of(context, context.plan.slot_count),
         method=RULE_METHOD,

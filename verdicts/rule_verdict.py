@@ -23,9 +23,9 @@ from fairtrial.analysis.block_rules import Flagging
 from fairtrial.analysis.precision_bounds import PrecisionBound, holm_bounds
 from fairtrial.analysis.values import Undetermined
 from fairtrial.analysis.verdict import ReasonCode, Verdict, guard_findings
-from fairtrial.ledger.protocol import Comparison, Population, Protocol, primaries
+from fairtrial.ledger.protocol import Population, Protocol, primaries
 
-from .boundaries import guards_of
+from .boundaries import gate_of, guards_of
 from .frames import BoolArray
 from .rule_flags import (
     Floor,
@@ -40,7 +40,7 @@ from .rule_flags import (
 from .rule_scores import RuleScores, families_of, in_family, members_of
 from .wording import cluster_noun, plural, unit_noun
 
-__all__ = ("Judgement", "gate_comparison", "judge", "planned_members", "primary_population")
+__all__ = ("Judgement", "judge", "planned_members", "primary_population")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,12 +74,6 @@ class Judgement:
     second: Judgement | None = None
 
 
-def gate_comparison(protocol: Protocol) -> Comparison:
-    """Returns the comparison whose treatment is judged."""
-    gate = protocol.decision.gate
-    return next(one for one in protocol.analysis.comparisons if one.name == gate)
-
-
 def primary_population(protocol: Protocol) -> Population:
     """Returns the population that decides."""
     assert protocol.populations is not None, "defaults fill in the populations"
@@ -97,7 +91,7 @@ def planned_members(scores: RuleScores) -> BoolArray:
 def judge(scores: RuleScores) -> Judgement:
     """Returns what the scores say, with the verdict that the registered rule gives."""
     protocol = scores.protocol
-    arm = gate_comparison(protocol).treatment
+    arm = gate_of(protocol).treatment
     flags = flaggings(scores)
     members = planned_members(scores)
     names = sorted({families_of(scores.units)[i] for i in range(len(scores.units.ids))})
