@@ -10,9 +10,9 @@ Rules:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from fairtrial.custody.trial import open_trial
+from fairtrial.custody.trial import Trial, open_trial
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import AttemptEnd, Decision, Event, Invalidate, Reference, Settle
 from fairtrial.ledger.protocol import nano_usd
@@ -27,6 +27,43 @@ class Receipted(NamedTuple):
 
     event: Event
     receipt: str
+
+
+class _Correctable(NamedTuple):
+    """What an act may correct, and the words of its refusal."""
+
+    kind: type[AttemptEnd | Decision]
+    what: str
+    expected: str
+    todo: str
+
+
+_SETTLED: Final = _Correctable(
+    AttemptEnd,
+    "only the end of an attempt has a cost to settle",
+    "an attempt_end that says lost or interrupted",
+    "ledger log --kind attempt_end",
+)
+_INVALIDATED: Final = _Correctable(
+    Decision,
+    "only an outcome can be invalidated",
+    "an outcome of this experiment",
+    "ledger log --kind decision",
+)
+
+
+def _subject(trial: Trial, name: str, seq: int, wanted: _Correctable) -> tuple[int, Reference]:
+    """Returns the position and the reference of the entry that an act corrects."""
+    shown = entry_of(trial, seq)
+    if not isinstance(shown.event, wanted.kind) or shown.event.experiment != name:
+        raise RefusedError(
+            wanted.what,
+            where=f"entry {seq}",
+            expected=wanted.expected,
+            found=type(shown.event).__name__.lower(),
+            todo=wanted.todo,
+        )
+    return shown.event.position, Reference(seq=seq, leaf=shown.leaf)
 
 
 def checked_reason(text: str) -> str:
@@ -50,20 +87,12 @@ def settle_cost(
     """
     with open_trial(ledger, actor=actor) as trial:
         known = trial.open_experiment(name)
-        shown = entry_of(trial, seq)
-        if not isinstance(shown.event, AttemptEnd) or shown.event.experiment != known.name:
-            raise RefusedError(
-                "only the end of an attempt has a cost to settle",
-                where=f"entry {seq}",
-                expected="an attempt_end that says lost or interrupted",
-                found=type(shown.event).__name__.lower(),
-                todo="ledger log --kind attempt_end",
-            )
+        position, subject = _subject(trial, known.name, seq, _SETTLED)
         event = Settle(
             experiment=known.name,
-            position=shown.event.position,
-            number=sum(one.settled for one in known.lost.get(shown.event.position, ())) + 1,
-            subject=Reference(seq=seq, leaf=shown.leaf),
+            position=position,
+            number=sum(one.settled for one in known.lost.get(position, ())) + 1,
+            subject=subject,
             cost_nanousd=nano_usd(usd),
             reason=checked_reason(reason),
         )
@@ -81,20 +110,12 @@ def invalidate_outcome(
     """
     with open_trial(ledger, actor=actor) as trial:
         known = trial.open_experiment(name)
-        shown = entry_of(trial, seq)
-        if not isinstance(shown.event, Decision) or shown.event.experiment != known.name:
-            raise RefusedError(
-                "only an outcome can be invalidated",
-                where=f"entry {seq}",
-                expected="an outcome of this experiment",
-                found=type(shown.event).__name__.lower(),
-                todo="ledger log --kind decision",
-            )
+        position, subject = _subject(trial, known.name, seq, _INVALIDATED)
         event = Invalidate(
             experiment=known.name,
-            position=shown.event.position,
+            position=position,
             number=1,
-            subject=Reference(seq=seq, leaf=shown.leaf),
+            subject=subject,
             reason=checked_reason(reason),
         )
         trial.append(event)
