@@ -118,6 +118,7 @@ def compare_table(
     unit: str | None = None,
     cluster: str | None = None,
     value: str | None = None,
+    overlap: bool = False,
 ) -> CompareReport:
     """Compares two arms in a table.
 
@@ -129,12 +130,20 @@ def compare_table(
         unit: column of unit ids; without it `unit`.
         cluster: column of clusters; without it `cluster` where there is one; "none" for none.
         value: column of the value; without it `passed`, else `score`.
+        overlap: units that stand in one arm alone are left out; without it such tables are refused.
 
     Raises:
         ProtocolError: The table can't be understood; every problem names its line or column.
     """
     table = read_outcome_table(
-        data, name=name, arms=arms, control=control, unit=unit, cluster=cluster, value=value
+        data,
+        name=name,
+        arms=arms,
+        control=control,
+        unit=unit,
+        cluster=cluster,
+        value=value,
+        overlap=overlap,
     )
     implied = _imply(table, data, "comparison")
     context = _concluded(implied)
@@ -156,6 +165,7 @@ def protocol_from_table(
     unit: str | None = None,
     cluster: str | None = None,
     value: str | None = None,
+    overlap: bool = False,
 ) -> TableTrial:
     """Returns protocol, units and outcomes of a trial made from a table.
 
@@ -168,12 +178,20 @@ def protocol_from_table(
         unit: column of unit ids.
         cluster: column of clusters.
         value: column of the value.
+        overlap: as for `compare_table`.
 
     Raises:
         ProtocolError: The table can't be understood.
     """
     table = read_outcome_table(
-        data, name=name, arms=arms, control=control, unit=unit, cluster=cluster, value=value
+        data,
+        name=name,
+        arms=arms,
+        control=control,
+        unit=unit,
+        cluster=cluster,
+        value=value,
+        overlap=overlap,
     )
     return _imply(table, data, id or _id(name)).trial
 

@@ -27,6 +27,8 @@ from fairtrial.ledger.events import Status
 from fairtrial.protocols.nodes import nearest
 from fairtrial.protocols.tables import Row, Table, cell_text, raise_problems, read_table
 
+from .overlap import check_overlap, overlap_of
+
 __all__ = ("OutcomeTable", "TableRow", "read_outcome_table")
 
 _BINARY = frozenset(("0", "1", "0.0", "1.0", "true", "false"))
@@ -66,6 +68,7 @@ class OutcomeTable:
         has_status: the table tells statuses.
         rows: the outcomes of the two arms.
         notes: what a reader has to know about how the table was read.
+        overlap: units that stand in one arm alone were left out.
     """
 
     name: str
@@ -84,6 +87,7 @@ class OutcomeTable:
     has_status: bool
     rows: tuple[TableRow, ...]
     notes: tuple[str, ...]
+    overlap: bool = False
 
 
 def read_outcome_table(
@@ -95,6 +99,7 @@ def read_outcome_table(
     unit: str | None = None,
     cluster: str | None = None,
     value: str | None = None,
+    overlap: bool = False,
 ) -> OutcomeTable:
     """Understands a table of outcomes.
 
@@ -106,9 +111,11 @@ def read_outcome_table(
         unit: column of unit ids; `unit` without it.
         cluster: column of clusters; "none" says that each unit is its own.
         value: column of the value.
+        overlap: units that stand in one arm alone are left out.
 
     Raises:
-        ProtocolError: The table can't be understood; the message lists what it has.
+        ProtocolError: The table can't be understood, or its arms have different units; the message
+        lists what it has.
     """
     media: Literal["csv", "jsonl"] = "jsonl" if name.endswith((".jsonl", ".ndjson")) else "csv"
     table = read_table(data, media, name=name)
@@ -121,13 +128,13 @@ def read_outcome_table(
     found = read(table, name, unit_column, arms, value)
     names = _two_arms(found, name, arms, control)
     as_found = tuple(row for row in found.rows if row.arm in names)
-    rows = _translated(as_found)
-    _check_pairs(rows, names, name)
+    common, left_out = _common(as_found, names, name, overlap=overlap)
+    rows = _translated(common)
     binary = all(_folded(row) in _BINARY | _NO_VALUE for row in rows)
     repeats = (_repeats(rows, names[0], name), _repeats(rows, names[1], name))
     _check_rows(rows, name, None if is_wide else found.value_column, binary=binary)
     independent = cluster_column is None and cluster != "none"
-    notes = _notes(repeats, translated=rows is not as_found, independent=independent)
+    notes = _notes(repeats, translated=rows is not common, independent=independent)
     return OutcomeTable(
         name=name,
         layout="wide" if is_wide else "long",
@@ -140,27 +147,27 @@ def read_outcome_table(
         value_column=found.value_column,
         cluster_column=cluster_column,
         binary=binary,
-        translated=rows is not as_found,
+        translated=rows is not common,
         repeats=repeats,
         has_status=found.has_status,
         rows=rows,
-        notes=(*found.notes, *notes),
+        notes=(*found.notes, *left_out, *notes),
+        overlap=bool(left_out),
     )
 
 
-def _check_pairs(rows: Sequence[TableRow], names: tuple[str, str], name: str) -> None:
-    """Refuses a table whose units are in one arm each: how they came there isn't in it."""
-    units = [{row.unit for row in rows if row.arm == arm} for arm in names]
-    if units[0] and units[1] and not units[0] & units[1]:
-        raise _refusal(
-            name,
-            "no unit has an outcome in both arms",
-            "unit",
-            "pairs: a unit in either arm",
-            f"{len(units[0])} units of {names[0]} alone, {len(units[1])} of {names[1]} alone",
-            "check the ids; for units in one arm each register a plan with "
-            "`design: {pairing: assigned}`, which assigns them",
-        )
+def _common(
+    rows: tuple[TableRow, ...], names: tuple[str, str], name: str, *, overlap: bool
+) -> tuple[tuple[TableRow, ...], tuple[str, ...]]:
+    """Returns the rows to compare, and what to say of those that are left out."""
+    first, second = ([row.unit for row in rows if row.arm == arm] for arm in names)
+    if not first or not second:
+        return rows, ()
+    found = overlap_of(names, first, second)
+    check_overlap(found, file=name, wanted=overlap)
+    if not overlap or found.total == len(found.both):
+        return rows, ()
+    return tuple(row for row in rows if row.unit in found.both), (found.note(),)
 
 
 def _notes(repeats: tuple[int, int], *, translated: bool, independent: bool) -> Iterator[str]:

@@ -56,7 +56,7 @@ def table_trial(
         is_hopeless: the units allow no verdict, which the protocol then accepts with a reason.
     """
     is_csv = not table.name.endswith((".jsonl", ".ndjson"))
-    verbatim = table.layout == "long" and is_csv and not table.translated
+    verbatim = table.layout == "long" and is_csv and not table.translated and not table.overlap
     return TableTrial(
         protocol=_protocol(table, id, verbatim, is_hopeless),
         units=_units(table),

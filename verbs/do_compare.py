@@ -31,6 +31,7 @@ def command(
     unit: str | None,
     cluster: str | None,
     value: str | None,
+    overlap: bool,
 ) -> None:
     """Compares two arms in a TABLE of outcomes (CSV or JSONL); writes nothing.
 
@@ -50,6 +51,7 @@ def command(
         unit=unit,
         cluster=cluster,
         value=value,
+        overlap=overlap,
     )
     given = {
         "arms": ",".join(arms) if arms is not None else None,
@@ -58,7 +60,7 @@ def command(
         "cluster": cluster,
         "value": value,
     }
-    following = init_command(table, given)
+    following = init_command(table, given, overlap=overlap)
     if out.quiet:
         out.essential(would_be_line(report))
     out.text(compare_text(report, following=following))

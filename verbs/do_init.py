@@ -50,6 +50,7 @@ def command(
     unit: str | None,
     cluster: str | None,
     value: str | None,
+    overlap: bool,
 ) -> None:
     """Writes a commented protocol, units and an agent into FOLDER (default: this one).
 
@@ -61,8 +62,10 @@ def command(
     id = experiment_id(os.path.basename(os.path.realpath(folder)))
     files: dict[str, str | bytes]
     if source is None:
-        if any(one is not None for one in (arms, incumbent, unit, cluster, value)):
-            raise click.UsageError("--arms, --incumbent, --unit, --cluster, --value go with --from")
+        if overlap or any(one is not None for one in (arms, incumbent, unit, cluster, value)):
+            raise click.UsageError(
+                "--arms, --incumbent, --unit, --cluster, --value, --overlap go with --from"
+            )
         files = dict(example_files(id))
     else:
         from fairtrial.engine.compare import protocol_from_table
@@ -76,6 +79,7 @@ def command(
             unit=unit,
             cluster=cluster,
             value=value,
+            overlap=overlap,
         )
         files = {
             "protocol.yaml": made.protocol,

@@ -15,7 +15,7 @@ __all__ = ("init_command", "read_table_file", "split_arms", "table_options")
 
 
 def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `--arms`, `--incumbent`, `--unit`, `--cluster` and `--value`."""
+    """Adds `--arms`, `--incumbent`, `--unit`, `--cluster`, `--value` and `--overlap`."""
     options = (
         click.option(
             "--arms",
@@ -31,18 +31,24 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="What units share; default: cluster where there is one; `none`: nothing.",
         ),
         click.option("--value", metavar="COLUMN", help="The value; default: passed, else score."),
+        click.option(
+            "--overlap",
+            is_flag=True,
+            help="Leave out units that stand in one arm alone; else such a table is refused.",
+        ),
     )
     for option in reversed(options):
         function = option(function)
     return function
 
 
-def init_command(source: Path, options: Mapping[str, str | None]) -> str:
+def init_command(source: Path, options: Mapping[str, str | None], *, overlap: bool = False) -> str:
     """Returns the command that puts a table on record as it was read here, for a shell.
 
     Args:
         source: The table.
         options: What was given, by the option's name; None: not given.
+        overlap: Whether units in one arm alone are left out.
     """
     given = [
         word
@@ -50,7 +56,15 @@ def init_command(source: Path, options: Mapping[str, str | None]) -> str:
         if value is not None
         for word in (f"--{name}", quote(value))
     ]
-    return " ".join(["ledger init --from", shell_word(source), *given, "TRIAL"])
+    return " ".join(
+        [
+            "ledger init --from",
+            shell_word(source),
+            *given,
+            *(["--overlap"] if overlap else []),
+            "TRIAL",
+        ]
+    )
 
 
 def split_arms(

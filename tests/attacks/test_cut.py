@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from fairtrial.custody.closing import close_ledger
 from fairtrial.custody.trial import parse_receipt
 from fairtrial.engine.inspecting import replay_ledger, status
-from fairtrial.engine.session import register_protocol, result_of
+from fairtrial.engine.session import register_protocol, result_of, run
 from fairtrial.ledger.errors import TornError
 from fairtrial.ledger.merkle import leaf_hash, root_of
 from fairtrial.ledger.opening import open_store
@@ -29,6 +30,27 @@ def test_cut_tail_needs_a_receipt(case: Case, agreed: Agreed, verify: Verify) ->
     assert "intact" == agreed(case)
     assert "UNANCHORED" in verify(case)[1]
     assert "rolled_back" == agreed(case, case.receipt)
+
+
+@pytest.mark.parametrize("kept", ["all but 1", "all but 5", "the first 5 outcomes"])
+def test_cut_tail_that_grows_again_is_another_history(
+    case: Case, agreed: Agreed, verify: Verify, kept: str
+) -> None:
+    """FR-14: cut, with what lay beside it gone, and run again: open, then whole; a receipt tells."""
+    entries = case.entries()
+    decisions = place_of(entries, "decision")
+    left = {"all but 1": -1, "all but 5": -5}.get(kept, decisions + 5)
+    case.put(entries[:left])
+    for beside in ("receipts", "cache"):
+        shutil.rmtree(case.ledger.parent / "ledger.db.d" / beside, ignore_errors=True)
+        shutil.rmtree(case.ledger.parent / "ledger.jsonl.d" / beside, ignore_errors=True)
+    assert {"trial": "open"} == case.replay().verdicts
+    run(case.ledger, None, actor="thief")
+    result_of(case.ledger, None, actor="thief")
+    assert len(case.entries()) >= len(entries)
+    assert "intact" == agreed(case)
+    assert "UNANCHORED" in verify(case)[1]
+    assert "forked" == agreed(case, case.receipt)
 
 
 def test_cut_tail_shows_in_the_plan(case: Case) -> None:
