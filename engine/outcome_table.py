@@ -114,13 +114,9 @@ def read_outcome_table(
         overlap: units that stand in one arm alone are left out.
 
     Raises:
-        ProtocolError: The table can't be understood, or its arms have different units; the message
-        lists what it has.
+        ProtocolError: The table can't be understood, or its arms have different units.
     """
-    media: Literal["csv", "jsonl"] = "jsonl" if name.endswith((".jsonl", ".ndjson")) else "csv"
-    table = read_table(data, media, name=name)
-    if not table.rows:
-        raise _refusal(name, "the table has no row", "rows", "at least two units")
+    table = _table(data, name)
     unit_column = _column(table, name, unit, ("unit",), "the unit (--unit COLUMN)")
     cluster_column = _cluster_column(table, name, cluster)
     is_wide = arms is not None and len(arms) > 0 and set(arms) <= set(table.columns)
@@ -128,13 +124,13 @@ def read_outcome_table(
     found = read(table, name, unit_column, arms, value)
     names = _two_arms(found, name, arms, control)
     as_found = tuple(row for row in found.rows if row.arm in names)
-    common, left_out = _common(as_found, names, name, overlap=overlap)
-    rows = _translated(common)
+    rows = _translated(as_found)
+    translated = rows is not as_found
     binary = all(_folded(row) in _BINARY | _NO_VALUE for row in rows)
     repeats = (_repeats(rows, names[0], name), _repeats(rows, names[1], name))
     _check_rows(rows, name, None if is_wide else found.value_column, binary=binary)
+    rows, left_out = _common(rows, names, name, overlap=overlap)
     independent = cluster_column is None and cluster != "none"
-    notes = _notes(repeats, translated=rows is not common, independent=independent)
     return OutcomeTable(
         name=name,
         layout="wide" if is_wide else "long",
@@ -147,13 +143,21 @@ def read_outcome_table(
         value_column=found.value_column,
         cluster_column=cluster_column,
         binary=binary,
-        translated=rows is not common,
+        translated=translated,
         repeats=repeats,
         has_status=found.has_status,
         rows=rows,
-        notes=(*found.notes, *left_out, *notes),
+        notes=(*found.notes, *left_out, *_notes(repeats, translated, independent)),
         overlap=bool(left_out),
     )
+
+
+def _table(data: bytes, name: str) -> Table:
+    media: Literal["csv", "jsonl"] = "jsonl" if name.endswith((".jsonl", ".ndjson")) else "csv"
+    table = read_table(data, media, name=name)
+    if not table.rows:
+        raise _refusal(name, "the table has no row", "rows", "at least two units")
+    return table
 
 
 def _common(
@@ -170,7 +174,7 @@ def _common(
     return tuple(row for row in rows if row.unit in found.both), (found.note(),)
 
 
-def _notes(repeats: tuple[int, int], *, translated: bool, independent: bool) -> Iterator[str]:
+def _notes(repeats: tuple[int, int], translated: bool, independent: bool) -> Iterator[str]:
     if translated:
         yield "yes and pass count as 1, no and fail as 0"
     if max(repeats) > 1:

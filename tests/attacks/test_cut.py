@@ -36,7 +36,7 @@ def test_cut_tail_needs_a_receipt(case: Case, agreed: Agreed, verify: Verify) ->
 def test_cut_tail_that_grows_again_is_another_history(
     case: Case, agreed: Agreed, verify: Verify, kept: str
 ) -> None:
-    """FR-14: cut, with what lay beside it gone, and run again: open, then whole; a receipt tells."""
+    """FR-14: cut, stripped of receipts and run again: open, then whole; a receipt tells."""
     entries = case.entries()
     decisions = place_of(entries, "decision")
     left = {"all but 1": -1, "all but 5": -5}.get(kept, decisions + 5)
