@@ -98,10 +98,10 @@ def test_every_failing_call_of_a_checkpoint_leaves_one_history(store: str) -> No
     """Each system call of `checkpoint --embed` fails with EIO, and is the last (SIGKILL).
 
     Record, notes, blobs and ledger agree after each; the next checkpoint needs no repair. One in
-    sixteen, from a random one on; more where everything is required.
+    sixteen, from a random one on; `make torture` has them all.
     """
     require_strace()
-    every = 6 if os.environ.get("FAIRTRIAL_REQUIRE_ALL") == "1" else 16
+    every = 16
     figures = torture("--store", store, "--every", str(every), program=CHECKPOINT)
     assert figures["EIO"] > 300 / every
     assert figures["KILL"] >= figures["EIO"]
