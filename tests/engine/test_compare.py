@@ -54,7 +54,7 @@ def answers(count: int) -> dict[str, tuple[object, object]]:
 
 def compared(data: bytes, **options: Any) -> CompareReport:
     """Returns the report of a table."""
-    return compare_table(data, **{"name": "results.csv", **options})
+    return compare_table(data, name=options.pop("name", "results.csv"), **options)
 
 
 def test_numbers_follow_from_what_is_compared_alone() -> None:
