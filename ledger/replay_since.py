@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .canonical import decode_event, event_id, unknown_kind
+from .canonical import decode_event, unknown_kind
 from .claims import SELF_SIGNED, judge, outside
 from .entry import Entry, parse_entry
 from .errors import LedgerError
@@ -33,6 +33,7 @@ from .findings import (
 )
 from .merkle import CompactRange, leaf_hash
 from .port import LogStore
+from .walk import misplaced
 
 __all__ = ("FINDINGS_MAX", "replay_since")
 
@@ -144,14 +145,8 @@ def _walk(growth: _Growth, store: LogStore, sizes: set[int]) -> None:
 
 
 def _check_entry(growth: _Growth, seq: int, entry: Entry) -> None:
-    for code, expected, found in (
-        ("wrong_place", str(seq), str(entry.seq)),
-        ("wrong_ledger", growth.ledger, entry.ledger),
-        ("broken_chain", growth.prev.hex(), entry.prev.hex()),
-        ("wrong_id", event_id(entry.event), entry.id),
-    ):
-        if expected != found:
-            growth.find("bytes", code, seq, f"entry {seq}", expected, found)
+    for code, expected, found in misplaced(entry, ledger=growth.ledger, seq=seq, prev=growth.prev):
+        growth.find("bytes", code, seq, f"entry {seq}", expected, found)
     if entry.time < growth.time:
         growth.steps_back.append(seq)
     growth.time = entry.time

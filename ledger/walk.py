@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -45,7 +45,7 @@ from .pointers import basis_of, reference_of
 from .port import LogStore
 from .state import Experiment, PlanReader, State
 
-__all__ = ("FINDINGS_MAX", "Walk", "check_pointers", "check_redacted", "walk_entries")
+__all__ = ("FINDINGS_MAX", "Walk", "check_pointers", "check_redacted", "misplaced", "walk_entries")
 
 FINDINGS_MAX = 1000
 _STEPS_MAX = 20
@@ -139,18 +139,26 @@ def _parsed(walk: Walk, seq: int, data: bytes) -> Entry | None:
         return None
     walk.ledger = walk.ledger or entry.ledger
     is_sound = True
-    for code, expected, found in (
-        ("wrong_place", str(seq), str(entry.seq)),
-        ("wrong_ledger", walk.ledger, entry.ledger),
-        ("broken_chain", walk.prev.hex(), entry.prev.hex()),
-        ("wrong_id", event_id(entry.event), entry.id),
-    ):
-        if expected != found:
-            is_sound = False
-            walk.find("bytes", code, seq, f"entry {seq}", expected, found)
+    for code, expected, found in misplaced(entry, ledger=walk.ledger, seq=seq, prev=walk.prev):
+        is_sound = False
+        walk.find("bytes", code, seq, f"entry {seq}", expected, found)
     if is_sound:
         walk.follower.learn(entry)
     return entry
+
+
+def misplaced(
+    entry: Entry, *, ledger: str, seq: int, prev: bytes
+) -> Iterator[tuple[str, str, str]]:
+    """Yields code, expected and found of each part of a header that contradicts its place."""
+    for code, expected, found in (
+        ("wrong_place", str(seq), str(entry.seq)),
+        ("wrong_ledger", ledger, entry.ledger),
+        ("broken_chain", prev.hex(), entry.prev.hex()),
+        ("wrong_id", event_id(entry.event), entry.id),
+    ):
+        if expected != found:
+            yield code, expected, found
 
 
 def _decoded(walk: Walk, seq: int, entry: Entry) -> Event | None:
