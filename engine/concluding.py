@@ -1,7 +1,7 @@
 """Takes looks and results and puts them on record.
 
 Leaves every number to `verdicts/evaluate.py` and `verdicts/conclude.py`, every rule of order to
-the fold.
+the fold, and why there is no end yet to `unfinished.py`.
 
 Rules:
 - Numbers come from the entries of the ledger up to a basis, and the event names that basis.
@@ -34,7 +34,7 @@ from fairtrial.verdicts.outcomes import read_outcomes, spent_by_arm
 from fairtrial.verdicts.rule_detail import rule_detail
 from fairtrial.verdicts.rule_look import conclude_rule, evaluate_rule_look
 
-from .status import next_command, state_word
+from .unfinished import unfinished
 from .verifying import check_registered, refuse_look
 
 __all__ = (
@@ -197,25 +197,10 @@ def _stopped_by(known: Experiment, *, stop: bool) -> StoppedBy:
     if is_final(known):
         return "boundary" if len(known.taken) < len(known.looks) else "last_look"
     if not stop:
-        raise _unfinished(known)
+        raise unfinished(known)
     if known.last_stop == "ceiling":
         return "ceiling"
     return "wall_time" if known.last_stop == "wall_time" else "person"
-
-
-def _unfinished(known: Experiment) -> TransitionError:
-    """Returns why there is no end yet, with the ways to go on."""
-    planned = len(known.slots) if known.slots is not None else 0
-    go_on = next_command(known, state_word(known, running=False), known.name)
-    if go_on.startswith("ledger amend"):
-        go_on += f", then: ledger run {known.name}"
-    return TransitionError(
-        "the experiment isn't finished",
-        where=known.name,
-        expected=f"{planned} outcomes and {len(known.looks)} looks",
-        found=f"{known.settled} outcomes and {len(known.taken)} looks",
-        todo=f"go on: {go_on}; or end it early: ledger result {known.name} --stop --reason TEXT",
-    )
 
 
 def _spend_nanousd(known: Experiment, context: AnalysisContext) -> dict[str, int]:

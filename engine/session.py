@@ -222,6 +222,9 @@ def run(
 ) -> RunReport:
     """Runs or resumes an experiment until it ends, stops or is interrupted.
 
+    In the main thread it takes SIGINT and SIGTERM while it runs: they end the run and not the
+    program around it, whose part it is to read `reason`.
+
     Args:
         ledger: The ledger's file.
         name: The experiment; None when there is only one.

@@ -108,7 +108,9 @@ def blinded_ledger(folder: Path, store: str = "ledger.jsonl", **plan: Any) -> Pa
     """Registers and runs a blinded experiment; returns its ledger."""
     ledger = folder / store
     register_protocol(ledger, write_plan(folder, **plan), actor=ACTOR)
-    run(ledger, None, actor=ACTOR, concurrency=4)
+    report = run(ledger, None, actor=ACTOR, concurrency=4)
+    # A signal to the test's process ends the run and not the process.
+    assert report.reason in ("complete", "boundary"), report
     return ledger
 
 

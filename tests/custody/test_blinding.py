@@ -109,6 +109,31 @@ def test_blinded_result_is_that_of_the_unblinded_experiment(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["blinded", "plain"])
+def test_run_that_a_signal_to_its_host_ended_explains_the_missing_result(
+    tmp_path: Path, name: str
+) -> None:
+    """SIGTERM ends a run and not the program around it, so whoever goes on is told of it."""
+    home = folder(tmp_path, name)
+    path = write_plan(home, units=40, more=BLINDED if name == "blinded" else "")
+    arm, told = home / "arm.py", "import os\nWAITS = []\n"
+    told += (home / "arm.py").read_text().replace(
+        "    n, costly", '    WAITS.append(1)\n    len(WAITS) == 9 and os.kill(os.getpid(), 15)\n'
+        "    len(WAITS) >= 9 and time.sleep(60)\n    n, costly"
+    )  # fmt: skip
+    arm.write_text(told)
+    register_protocol(home / "ledger.db", path, actor=ACTOR)
+    assert "terminated" == run(home / "ledger.db", None, actor=ACTOR, concurrency=1).reason
+    with pytest.raises(TransitionError, match="isn't finished") as caught:
+        finish(home / "ledger.db")
+    assert re.fullmatch(
+        r"\d outcomes and 0 looks; session 1 stopped: terminated; before look 1:.*"
+        r" 1 interrupted, to try again \(position \d+\), .*not started \(positions .*\).*",
+        caught.value.found,
+    )
+
+
+@pytest.mark.slow
 def test_crossing_at_a_sealed_look_concludes(tmp_path: Path) -> None:
     """A look that stops the run tells its side only after the arms are open."""
     ledger = blinded_ledger(folder(tmp_path), units=160, clusters=40)
