@@ -92,6 +92,16 @@ class AnchorTrial:
         path.write_text(protocol + (f"require: {require}\n" if require else ""))
         return path
 
+    def write_many(self, count: int) -> Path:
+        """Writes protocol, units and outcomes of so many units, to fill a tile of the tree."""
+        path = self.write()
+        units = [f"c{number % 20:02}-{number}" for number in range(count)]
+        rows = [f"{unit},{unit[:3]}" for unit in units]
+        (self.folder / "units.csv").write_text("\n".join(["unit,cluster", *rows]) + "\n")
+        rows = [f"{unit},{arm},{len(unit) % 2}" for unit in units for arm in ("old", "new")]
+        (self.folder / "outcomes.csv").write_text("\n".join(["unit,arm,passed", *rows]) + "\n")
+        return path
+
     def register(self, require: str = "", **options: str) -> None:
         """Registers and freezes."""
         register_protocol(self.ledger, self.write(require), actor=ACTOR, **options)  # type: ignore[arg-type]  # key alone

@@ -18,7 +18,7 @@ from fairtrial.ledger.events import Open
 from fairtrial.ledger.merkle import leaf_hash, root_of
 from fairtrial.ledger.note import Note, SignatureLine, format_note, parse_note, parse_vkey
 
-from .anchor_trial import ACTOR, PROTOCOL, AnchorTrial, make_trial
+from .anchor_trial import ACTOR, AnchorTrial, make_trial
 
 pytestmark = pytest.mark.slow
 # Enough units that the leaves fill a tile.
@@ -31,13 +31,7 @@ def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnchorTrial:
     made = make_trial(tmp_path, monkeypatch)
     made.key("lab")
     made.setenv(FAIRTRIAL_KEY="lab")
-    path = made.write(protocol=PROTOCOL)
-    names = [f"c{number % 20:02}-{number}" for number in range(UNITS)]
-    units = [f"{name},{name[:3]}" for name in names]
-    (made.folder / "units.csv").write_text("\n".join(["unit,cluster", *units]) + "\n")
-    rows = [f"{name},{arm},{len(name) % 2}" for name in names for arm in ("old", "new")]
-    (made.folder / "outcomes.csv").write_text("\n".join(["unit,arm,passed", *rows]) + "\n")
-    register_protocol(made.ledger, path, actor=ACTOR)
+    register_protocol(made.ledger, made.write_many(UNITS), actor=ACTOR)
     return made
 
 
