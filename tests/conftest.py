@@ -1,9 +1,13 @@
-"""Builds trials in memory for the tests of the bridge from outcomes to numbers."""
+"""Builds trials in memory for the tests of the bridge from outcomes to numbers.
+
+Under FAIRTRIAL_REQUIRE_ALL=1 a test that is skipped because it "needs" something fails instead.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,6 +48,20 @@ SECTIONS = {
     "power": "{effect: none, accept: {not_assessed: a test}}",
     "budget": "{usd: 0}",
 }
+
+NEEDS = "Skipped: needs "
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turns a skip for want of a program or package into a failure where all are required."""
+    report = yield
+    if report.skipped and os.environ.get("FAIRTRIAL_REQUIRE_ALL") == "1":
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        if reason.startswith(NEEDS):
+            report.outcome, report.longrepr = "failed", f"FAIRTRIAL_REQUIRE_ALL=1: {reason}"
+    return report
+
 
 Answer = Mapping[str, object]
 Answers = Callable[[str, str, int], Answer]

@@ -88,7 +88,7 @@ def test_next_command_can_be_typed(concluded: Shell, monkeypatch: pytest.MonkeyP
     assert "\\xfe.proof" in shown["next"]
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="the words are those of a shell")
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash, whose words they are")
 @pytest.mark.parametrize(
     "name", [b"plain", b"two words", b"it's", b"\xff\x01a1", b"new\nline", b"$x"]
 )

@@ -189,7 +189,7 @@ def test_uncommitted_protocol_is_refused_in_git_unless_overridden(shell: Shell) 
     """In a work tree what is registered is committed; an override is kept with its reason."""
     git = shutil.which("git")
     if git is None:
-        pytest.skip("git is not here")
+        pytest.skip("needs git")
     subprocess.run([git, "init", "-q", "."], cwd=shell.folder, check=True)
     shell.recorded(BETTER, register=False)
     said = shell.ledger("check")
