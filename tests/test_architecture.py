@@ -91,6 +91,9 @@ LIBRARIES_OF_MODULE = {
     "verdicts/truth.py": ("numpy",),
     "verdicts/rule_flags.py": ("numpy",),
     "verdicts/rule_scores.py": ("numpy",),
+    "verdicts/fewest.py": ("numpy",),
+    "verdicts/filling.py": ("numpy",),
+    "verdicts/tipping.py": ("numpy",),
     "verdicts/slot_values.py": ("numpy",),
     "engine/simulated_outcomes.py": ("numpy",),
 }

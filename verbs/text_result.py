@@ -19,6 +19,7 @@ from .output import label
 from .text_designs import assigned_lines, second_head, win_rate_lines
 from .text_numbers import clip, count, difference, interval, p_value, quantity, usd, value
 from .text_rule import rule_lines
+from .text_tipping import tipping_lines
 from .text_why import why_text
 
 __all__ = (
@@ -226,7 +227,7 @@ def endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[s
     yield from _tests(endpoint, control, treatment)
     if endpoint["units"]["excluded_count"] or sum(endpoint["units"]["lost"].values()):
         yield f"from all lost outcomes for {treatment} to all against it, {_bounds(endpoint)}"
-    yield from _tipping(endpoint.get("tipping"), treatment)
+    yield from tipping_lines(endpoint.get("tipping"), treatment)
     yield from _after_stopping(endpoint)
     said = ("mcnemar ignores clusters", endpoint["undetermined"])
     yield from (one for one in endpoint["warnings"] if one not in said)
@@ -242,28 +243,6 @@ def _after_stopping(endpoint: Detail) -> Iterator[str]:
         f"stage-wise, over {count(found['looks'])} looks: median-unbiased {estimate}"
         f" ({_limits(found, endpoint)}), one-sided p {p_value(found['p_one_sided'])}"
     )
-
-
-def _tipping(tipping: Detail | None, treatment: str) -> Iterator[str]:
-    """Yields how many lost outcomes would change the claim, and to what."""
-    if tipping is None:
-        return
-    lost = quantity(tipping["lost"], "lost outcome")
-    if not tipping["changes"]:
-        yield f"tipping point: none; no way in which {lost} could end changes the claim"
-    for change in tipping["changes"]:
-        yield (
-            f"tipping point: the claim would be {change['verdict']} with"
-            f" {_how_many(change, tipping['lost'])} of {lost} against {treatment}"
-        )
-
-
-def _how_many(change: Detail, lost: int) -> str:
-    """Returns a range of counts in words."""
-    least, most = change["at_least"], change["at_most"]
-    if least == 0:
-        return "any number" if most == lost else f"{count(most)} or fewer"
-    return f"{count(least)} or more" if most == lost else f"{count(least)} to {count(most)}"
 
 
 def _limits(limits: Detail, endpoint: Detail) -> str:

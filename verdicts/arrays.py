@@ -45,10 +45,10 @@ from fairtrial.protocols.plan import Plan
 from fairtrial.protocols.units import Units, population
 
 from .completing import completed
+from .filling import Filled, Lost, lost_of, of_type, spread
 from .frames import BoolArray, Completion, Frame, Pairs, cluster_codes
 from .slot_values import extremes, reduced, slot_values
-from .truth import LABELLED, labels_of, twin_pairs
-from .winning import win_pairs
+from .truth import LABELLED, labels_of
 
 __all__ = (
     "cluster_sizes_in_order",
@@ -58,6 +58,7 @@ __all__ = (
     "counts_in_order",
     "flips",
     "logged",
+    "lost_outcomes",
     "pair_up",
 )
 
@@ -78,6 +79,7 @@ class _Side:
 
     worst: FloatArray
     best: FloatArray
+    filled: Filled
     state: IntArray
     statuses: Mapping[str, int]
     own: BoolArray
@@ -164,6 +166,36 @@ def pair_up(
         invalidated: outcomes declared invalid count as such; else with their old value.
         extreme: every lost value is filled in both ways, whatever its rule, for the bounds.
     """
+    pairs, _ = _paired(
+        frame, comparison, endpoint, last=last, invalidated=invalidated, extreme=extreme
+    )
+    return of_type(frame, endpoint, pairs)
+
+
+def lost_outcomes(frame: Frame, comparison: Comparison, endpoint: Endpoint, *, last: int) -> Lost:
+    """Returns every lost outcome up to a position, to be filled in one by one, whatever its rule.
+
+    Args:
+        frame: plan and outcomes.
+        comparison: its arms.
+        endpoint: the endpoint; its type has extreme values.
+        last: last position that counts.
+    """
+    pairs, sides = _paired(frame, comparison, endpoint, last=last, invalidated=False, extreme=True)
+    control, treatment = sides
+    return lost_of(frame, endpoint, pairs, control.filled, treatment.filled)
+
+
+def _paired(
+    frame: Frame,
+    comparison: Comparison,
+    endpoint: Endpoint,
+    *,
+    last: int,
+    invalidated: bool,
+    extreme: bool,
+) -> tuple[Pairs, tuple[_Side, _Side]]:
+    """Returns pairs of values, and the arms behind them."""
     inside = _settled_units(frame, comparison, last)
     inside &= _members(frame.plan, frame.units, endpoint)
     members = np.flatnonzero(inside)
@@ -200,9 +232,7 @@ def pair_up(
         treated=treatment.own[kept] if assigned else None,
         planned_treated=treatment.own if assigned else None,
     )
-    if endpoint.type == "win_rate":
-        return win_pairs(pairs, endpoint)
-    return twin_pairs(frame, pairs) if endpoint.type == "within_twin_auc" else pairs
+    return pairs, (control, treatment)
 
 
 def flips(frame: Frame, endpoint: Endpoint, arm: str, *, last: int) -> float | Undetermined:
@@ -295,9 +325,10 @@ class _Reading:
         labels = labels_of(self.frame)[self.members][own] if self._by_truth else None
         low, high = completed(values, filled, self.endpoint, labels)
         return _Side(
-            worst=_spread(reduced(low, self.endpoint), own),
-            best=_spread(reduced(high, self.endpoint), own),
-            state=np.where(own, _spread(unit_state, own), _VALUE).astype(np.int64),
+            worst=spread(reduced(low, self.endpoint), own),
+            best=spread(reduced(high, self.endpoint), own),
+            filled=Filled(own=own, worst=low, best=high),
+            state=np.where(own, spread(unit_state, own), _VALUE).astype(np.int64),
             statuses=self._counts(status),
             own=own,
         )
@@ -339,13 +370,6 @@ class _Reading:
         counts = np.bincount(status.ravel(), minlength=_INVALIDATED + 1).tolist()
         words = sorted(_CODES.items())
         return {word: counts[code] for word, code in words if word != "ok" and counts[code]}
-
-
-def _spread(values: FloatArray | IntArray, own: BoolArray) -> FloatArray:
-    """Returns one number a unit from those of an arm's own units, NaN for the others."""
-    found = np.full(own.shape, np.nan)
-    found[own] = values
-    return found
 
 
 def _unit_states(state: IntArray, needed: int) -> IntArray:

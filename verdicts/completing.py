@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -24,12 +25,18 @@ from fairtrial.ledger.protocol import SCORE_MAX, Endpoint
 
 from .slot_values import extremes
 
-__all__ = ("completed",)
+__all__ = ("completed", "has_extremes")
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 # Beyond every score, and so first or last in every order, also after a mean over replicates.
 _OUTERMOST: Final = 1e10 * SCORE_MAX
+
+
+def has_extremes(endpoint: Endpoint) -> bool:
+    """Returns whether a lost outcome of the endpoint has a worst and a best end."""
+    by_others = endpoint.type in ("auc", "within_twin_auc", "precision", "agreement")
+    return by_others or not math.isnan(extremes(endpoint)[0])
 
 
 def completed(

@@ -6,27 +6,26 @@ Rules:
 - A test's numbers are those of the look that its comparison ended with, at that look's boundary.
 - A secondary endpoint is computed from the same data at the comparison's alpha; it never decides.
 - Bounds: the hull of the registered interval, of those with every lost value against the treatment
-  and with every one for it, whatever the missing rules say, and of the steps between that
-  `tipping.py` walks. Where a type has no extreme value and something was lost, there are none.
+  and with every one for it, whatever the missing rules say, and of what `tipping.py` tries between.
+  Where a type has no extreme value and something was lost, there are none.
 - The second analysis, where outcomes were declared invalid, has no bounds of its own.
-- A claim holds whatever was lost only where every step walked makes the same claim.
+- A claim holds whatever was lost only where everything tried makes the same claim.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairtrial.ledger.protocol import Endpoint
 
-from .arrays import pair_up
+from .arrays import lost_outcomes, pair_up
 from .boundaries import share_of
+from .completing import has_extremes
 from .endings import Ending, Second
 from .estimates import Numbers, estimate, scales_of
 from .frames import Frame, Pairs
 from .readings import Reading
-from .slot_values import extremes
 from .tipping import Tipping, tipping_point
 
 __all__ = ("Bounds", "Final", "finals", "second_finals")
@@ -139,17 +138,20 @@ def _with_bounds(frame: Frame, ending: Ending, final: Final) -> Final:
     limits = [(first.lower, first.upper)]
     tipping = None
     if any(pairs.lost.values()):
-        if math.isnan(extremes(final.endpoint)[0]):
+        if not has_extremes(final.endpoint):
             return final
         pairs = pair_up(frame, ending.comparison, final.endpoint, last=ending.last, extreme=True)
-        tipping = tipping_point(frame, reading, pairs) if reading is not None else None
+        if reading is not None:
+            lost = lost_outcomes(frame, ending.comparison, final.endpoint, last=ending.last)
+            tipping = tipping_point(frame, reading, lost)
         ends = estimate(
             pairs, frame.protocol, final.endpoint, first.scale, nominal_p=final.nominal_p
         )
         # What has no interval as registered can still have bounds.
         limits = [each for each in limits if each[0] is not None]
         limits.append((ends.lower, ends.upper))
-        limits.extend((step.lower, step.upper) for step in (tipping.steps if tipping else ()))
+        tried = (*tipping.steps, *(each.step for each in tipping.fewest)) if tipping else ()
+        limits.extend((step.lower, step.upper) for step in tried)
     lower, upper = _hull(limits)
     holds = _holds(final, tipping) if lower is not None else None
     return replace(final, bounds=Bounds(lower=lower, upper=upper, holds=holds), tipping=tipping)
@@ -168,4 +170,4 @@ def _holds(final: Final, tipping: Tipping | None) -> bool | None:
     reading = final.reading
     if reading is None or not reading.eligible or len(final.scales) > 1:
         return None
-    return tipping is None or not tipping.changes
+    return tipping is None or tipping.is_firm

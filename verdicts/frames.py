@@ -89,8 +89,6 @@ class Pairs:
         statuses: slots that didn't end as ok with a valid value, by arm and status.
         lost_difference: treatment's lost units minus control's, one number a planned unit;
             `planned_clusters` are their clusters.
-        compared: the completions of the values themselves, where those of the pairs say which of
-            two values is the better one.
         labels: truth of each pair, 0 or 1, for types that need it.
         planned_of: planned units by arm: all of them in either, unless units are assigned.
         treated: whether each unit is in the treatment arm, shape (n,); None where each is in both.
@@ -107,7 +105,6 @@ class Pairs:
     statuses: Mapping[str, Mapping[str, int]]
     lost_difference: FloatArray
     planned_clusters: IntArray
-    compared: tuple[Completion, ...] | None = None
     labels: IntArray | None = None
     planned_of: Mapping[str, int]
     treated: BoolArray | None = None

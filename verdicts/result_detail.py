@@ -23,6 +23,7 @@ from .beside import Json, tests_beside, warnings_of
 from .diagnosing import Diagnosis
 from .endings import Ending, endings
 from .evaluate import AnalysisContext, frame_of
+from .fewest import Step
 from .finals import Final, finals, second_finals
 from .frames import Frame
 from .interim import AfterStopping, after_stopping, futility_notes
@@ -37,7 +38,7 @@ from .result_numbers import (
     units_members,
     win_rate_member,
 )
-from .tipping import Change, Step, Tipping
+from .tipping import Change, Tipping
 from .wording import cluster_noun, plural, unit_noun
 
 __all__ = ("detail", "frame_shape", "look_rows")
@@ -242,7 +243,16 @@ def _tipping(found: Tipping | None) -> Json | None:
     return {
         "lost": found.lost,
         "claim": found.claim,
-        "changes_at": found.changes_at,
+        "fewest": [
+            {
+                "way": each.way,
+                "count": each.count,
+                "exact": each.exact,
+                "verdict": each.step.verdict,
+                "treatment_worst": each.step.treatment_worst,
+            }
+            for each in found.fewest
+        ],
         "changes": [
             {name: getattr(change, name) for name in Change.__dataclass_fields__}
             for change in found.changes

@@ -1,59 +1,42 @@
 """How many lost outcomes would have to go which way to change a claim. Pure.
 
-Leaves what is lost to `arrays.py`, the bounds to `finals.py`, the claim of given limits to
-`readings.py`.
+Leaves the lost outcomes to `filling.py`, the bounds to `finals.py`, the claim of given limits to
+`readings.py`, the search for the fewest to `fewest.py`.
 
 Rules:
 - Lost is an outcome that no rule gives a value: `exclude_pair`, `worst_case` and `refuse` alike.
+- Outcomes are counted: not pairs, couples or units, of which one can have lost several.
 - Step k has the first k lost outcomes, in run order, at their worst for the treatment and the
   others at their best for it: k counts treatment's that fail and control's that succeed.
-- Of a win rate the values are counted, not the pairs: two lost in one pair are two outcomes.
 - Step 0 is the best case and the last step the worst: the two completions of the bounds.
 - Many lost outcomes are walked in at most `STEPS_MAX` even steps, both ends among them.
 - Where the steps show another verdict than the claim, each run of them is a change of its own: a
   claim that is inconclusive can change on either side.
+- The walk is one order of many: `fewest` says with how few outcomes any order could do it.
 - A type without extreme values, or a claim on two scales, has no such table.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Final
 
-from fairtrial.analysis.grouping import FloatArray
+import numpy as np
+
 from fairtrial.ledger.events import Verdict
 
 from .estimates import control_mean, estimate
-from .frames import Completion, Frame, Pairs
+from .fewest import Fewest, Step, fewest_of
+from .filling import Lost
+from .frames import BoolArray, Frame
 from .readings import Reading, claim_on
-from .winning import win_pairs
+from .slot_values import direction
 
-__all__ = ("STEPS_MAX", "Change", "Step", "Tipping", "changes_of", "tipping_point")
+__all__ = ("STEPS_MAX", "Change", "Tipping", "changes_of", "tipping_point")
 
 STEPS_MAX: Final = 41
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """One way in which the lost outcomes could have come out.
-
-    Attributes:
-        against: how many of them count against the treatment.
-        treatment_worst: how many of those are treatment's own; the rest are control's, at best.
-        estimate: treatment minus control.
-        lower: limit of the deciding interval; `upper` likewise; None where there is none.
-        verdict: what these limits show.
-    """
-
-    against: int
-    treatment_worst: int
-    estimate: float | None
-    lower: float | None
-    upper: float | None
-    verdict: Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,38 +62,51 @@ class Tipping:
         steps: from none against the treatment to all.
         claim: what the test shows as registered.
         changes: where the steps show another verdict, by rising count.
-        changes_at: the count nearest to the claim at which it is another one; None without changes.
+        fewest: with how few outcomes the claim would be another one, in each way in which it could.
     """
 
     lost: int
     steps: tuple[Step, ...]
     claim: Verdict
     changes: tuple[Change, ...]
+    fewest: tuple[Fewest, ...]
 
     @property
-    def changes_at(self) -> int | None:
-        """The inner end of a change: its last count when it begins at none, else its first."""
-        if not self.changes:
-            return None
-        change = self.changes[-1 if self.claim == "reject" else 0]
-        return change.at_least if change.at_least else change.at_most
+    def is_firm(self) -> bool:
+        """Whether every completion that was tried makes the claim."""
+        return not self.changes and not self.fewest
 
 
-def tipping_point(frame: Frame, reading: Reading, pairs: Pairs) -> Tipping | None:
+def tipping_point(frame: Frame, reading: Reading, lost: Lost) -> Tipping | None:
     """Returns the table of a test; None where nothing was lost or there can be none.
 
     Args:
         frame: plan and outcomes.
         reading: the test, as registered.
-        pairs: the same pairs, with every lost value filled in both ways.
+        lost: every lost outcome of its endpoint.
     """
-    if len(reading.scales) > 1 or len(pairs.completions) < 2:
+    first = reading.scales[0]
+    if len(reading.scales) > 1 or not lost.count:
         return None
-    lost = list(_lost(pairs))
-    counts = sorted({round(len(lost) * part / (STEPS_MAX - 1)) for part in range(STEPS_MAX)})
-    steps = tuple(_step(frame, reading, pairs, lost, count) for count in counts)
+    counts = sorted({round(lost.count * part / (STEPS_MAX - 1)) for part in range(STEPS_MAX)})
+    show = partial(_step, frame, reading, lost)
+    places = np.arange(lost.count)
+    steps = tuple(show(np.asarray(places < count)) for count in counts)
     claim = reading.verdict.verdict
-    return Tipping(lost=len(lost), steps=steps, claim=claim, changes=changes_of(steps, claim))
+    return Tipping(
+        lost=lost.count,
+        steps=steps,
+        claim=claim,
+        changes=changes_of(steps, claim),
+        fewest=fewest_of(
+            show,
+            lost.count,
+            claim=claim,
+            estimate=first.estimate,
+            turn=1.0 if direction(reading.test.endpoint) == "higher" else -1.0,
+            size=reading.pairs.planned,
+        ),
+    )
 
 
 def changes_of(steps: tuple[Step, ...], claim: Verdict) -> tuple[Change, ...]:
@@ -123,37 +119,8 @@ def changes_of(steps: tuple[Step, ...], claim: Verdict) -> tuple[Change, ...]:
     )
 
 
-def _lost(pairs: Pairs) -> Iterator[tuple[int, bool]]:
-    """Yields (pair, is treatment's) of each lost outcome, in run order, control's first."""
-    against, favour = _values(pairs)
-    for pair in range(len(pairs.units)):
-        if _differ(against.control[pair], favour.control[pair]):
-            yield pair, False
-        if _differ(against.treatment[pair], favour.treatment[pair]):
-            yield pair, True
-
-
-def _values(pairs: Pairs) -> tuple[Completion, ...]:
-    return pairs.completions if pairs.compared is None else pairs.compared
-
-
-def _differ(one: float, other: float) -> bool:
-    # NaN stands in the arm that an assigned unit isn't in: nothing was lost there.
-    return one != other and not math.isnan(one)
-
-
-def _step(
-    frame: Frame, reading: Reading, pairs: Pairs, lost: list[tuple[int, bool]], count: int
-) -> Step:
-    against, favour = _values(pairs)
-    control, treatment = favour.control.copy(), favour.treatment.copy()
-    for pair, is_treatment in lost[:count]:
-        target: FloatArray = treatment if is_treatment else control
-        source = against.treatment if is_treatment else against.control
-        target[pair] = source[pair]
-    completed = replace(pairs, completions=(Completion(control=control, treatment=treatment),))
-    if pairs.compared is not None:
-        completed = win_pairs(completed, reading.test.endpoint)
+def _step(frame: Frame, reading: Reading, lost: Lost, against: BoolArray) -> Step:
+    completed = lost.filled(against)
     numbers = estimate(
         completed,
         frame.protocol,
@@ -163,8 +130,8 @@ def _step(
     )
     mean = control_mean(completed, frame.protocol)
     return Step(
-        against=count,
-        treatment_worst=sum(is_treatment for _, is_treatment in lost[:count]),
+        against=int(np.count_nonzero(against)),
+        treatment_worst=int(np.count_nonzero(against & lost.in_treatment)),
         estimate=numbers.estimate,
         lower=numbers.lower,
         upper=numbers.upper,

@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,17 @@ from fairtrial.analysis.grouping import FloatArray, IntArray
 
 from .frames import Completion, Frame, Pairs
 
-__all__ = ("LABELLED", "labels_of", "twin_pairs")
+__all__ = ("LABELLED", "Couples", "couples_of", "labels_of", "twin_pairs")
 
 # Types that need the truth of each unit.
 LABELLED: Final = ("auc", "within_twin_auc", "precision")
+
+
+class Couples(NamedTuple):
+    """Couples of twins, each as the places of its two units among pairs."""
+
+    true: IntArray
+    false: IntArray
 
 
 def labels_of(frame: Frame) -> IntArray:
@@ -31,11 +38,8 @@ def labels_of(frame: Frame) -> IntArray:
     return np.array([int(known[unit] == "1") for unit in frame.plan.units], dtype=np.int64)
 
 
-def twin_pairs(frame: Frame, pairs: Pairs) -> Pairs:
-    """Returns one pair for each couple of twins, whose value says whether the true one is above.
-
-    1 where the twin with label 1 has the higher score, 1/2 for a tie. A twin alone leaves.
-    """
+def couples_of(frame: Frame, pairs: Pairs) -> Couples:
+    """Returns the couples of twins of which both have a value in both arms."""
     assert frame.units.twins is not None, "an endpoint that needs twins passed the protocol"
     assert pairs.labels is not None
     known = dict(zip(frame.units.ids, frame.units.twins, strict=True))
@@ -45,16 +49,22 @@ def twin_pairs(frame: Frame, pairs: Pairs) -> Pairs:
     ):
         sides[label][known[frame.plan.units[unit]]] = place
     both = [name for name in sides[1] if name in sides[0]]
-    true = np.array([sides[1][name] for name in both], dtype=np.int64)
-    false = np.array([sides[0][name] for name in both], dtype=np.int64)
+    true, false = ([side[name] for name in both] for side in (sides[1], sides[0]))
+    return Couples(true=np.array(true, dtype=np.int64), false=np.array(false, dtype=np.int64))
+
+
+def twin_pairs(pairs: Pairs, couples: Couples) -> Pairs:
+    """Returns one pair for each couple of twins, whose value says whether the true one is above.
+
+    1 where the twin with label 1 has the higher score, 1/2 for a tie. A twin alone leaves.
+    """
     return replace(
         pairs,
-        units=pairs.units[true],
-        clusters=pairs.clusters[true],
+        units=pairs.units[couples.true],
+        clusters=pairs.clusters[couples.true],
         completions=tuple(
             Completion(
-                control=_above(each.control, true, false),
-                treatment=_above(each.treatment, true, false),
+                control=_above(each.control, couples), treatment=_above(each.treatment, couples)
             )
             for each in pairs.completions
         ),
@@ -62,5 +72,5 @@ def twin_pairs(frame: Frame, pairs: Pairs) -> Pairs:
     )
 
 
-def _above(scores: FloatArray, true: IntArray, false: IntArray) -> FloatArray:
-    return (1.0 + np.sign(scores[true] - scores[false])) / 2.0
+def _above(scores: FloatArray, couples: Couples) -> FloatArray:
+    return (1.0 + np.sign(scores[couples.true] - scores[couples.false])) / 2.0

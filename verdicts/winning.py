@@ -5,8 +5,7 @@ Leaves the values to `arrays.py`, the estimate and its interval to the methods o
 Rules:
 - A win is 1, a tie one half, a loss 0; equal values tie, and so do two failures.
 - Control's side of a pair is one half, so the difference is the win rate's distance from even.
-- Of two completions each is compared by itself; the values stay at hand, since only they say in
-  which arm an outcome was lost.
+- Of two completions each is compared by itself.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ def win_pairs(pairs: Pairs, endpoint: Endpoint) -> Pairs:
             )
             for each in pairs.completions
         ),
-        compared=pairs.completions,
     )
 
 

@@ -18,6 +18,7 @@ from fairtrial.verbs.progress import LINE_SECONDS, LinesSink
 from fairtrial.verbs.text_log import entry_line, read_entry
 from fairtrial.verbs.text_look import look_text
 from fairtrial.verbs.text_run import progress_line, progress_lines
+from fairtrial.verbs.text_tipping import tipping_lines
 from fairtrial.verbs.text_why import WHY_WORDS, why_text
 
 
@@ -237,3 +238,17 @@ def test_look_says_why_a_run_goes_on_or_not(
     text = look_text(look, view)
     assert f"look {number} of 21 (planned {kind} analysis)" in text
     assert text.endswith(label("goes on", goes))
+
+
+def test_tipping_point_says_where_fewer_might_do() -> None:
+    """A number that was not shown to be the smallest says so; the walk says it is in run order."""
+    fewest = {"way": "against", "count": 4, "exact": True, "verdict": "inconclusive"}
+    change = {"verdict": "inconclusive", "at_least": 5, "at_most": 20}
+    shown = {"lost": 20, "fewest": [fewest], "changes": [change]}
+    first, second = tipping_lines(shown, "B")
+    assert first.endswith("inconclusive with as few as 4 of 20 lost outcomes against B")
+    assert second.startswith("in run order:")
+    open_one = {**shown, "fewest": [{**fewest, "exact": False}]}
+    assert next(tipping_lines(open_one, "B")).endswith("against B, perhaps with fewer")
+    (none,) = tipping_lines({"lost": 20, "fewest": [], "changes": []}, "B")
+    assert "none" in none

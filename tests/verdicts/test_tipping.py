@@ -12,7 +12,8 @@ import pytest
 
 from fairtrial.ledger.events import Head, Verdict
 from fairtrial.verdicts.conclude import conclude, detail
-from fairtrial.verdicts.tipping import Step, Tipping, changes_of
+from fairtrial.verdicts.fewest import Step
+from fairtrial.verdicts.tipping import changes_of
 
 LOSSES = (
     "{{rules: {{failed: failure, timeout: failure, limit: failure, error: {}, ungraded: "
@@ -55,7 +56,7 @@ def test_ends_of_the_table_are_the_bounds(bridge: Any, rule: str) -> None:
     assert [0, 1, 2, 3, 4, 5, 6] == [step["against"] for step in steps]
     assert found["bounds"]["lower"] == min(step["lower"] for step in steps)
     assert found["bounds"]["upper"] == max(step["upper"] for step in steps)
-    assert (None, "adopt") == (found["tipping"]["changes_at"], found["tipping"]["claim"])
+    assert ([], "adopt") == (found["tipping"]["fewest"], found["tipping"]["claim"])
 
 
 def test_each_outcome_moves_the_estimate_by_one_unit(bridge: Any) -> None:
@@ -89,8 +90,11 @@ def test_claim_changes_where_enough_go_against(bridge: Any) -> None:
     found = shown(trial.run())["tipping"]
     words = [step["verdict"] for step in found["steps"]]
     assert ("adopt", 20) == (found["claim"], found["lost"])
-    at = found["changes_at"]
+    at = found["changes"][0]["at_least"]
     assert 1 <= at <= 5
+    (fewest,) = found["fewest"]
+    assert ("against", True) == (fewest["way"], fewest["exact"])
+    assert 1 <= fewest["count"] <= at
     assert {"adopt"} == set(words[:at])
     assert "adopt" not in words[at:]
     # At the change 14 pairs speak for the treatment and 3 + at against it, of 200.
@@ -151,12 +155,11 @@ def test_open_claim_changes_with_few_against() -> None:
     )
 
     def changes(claim: Any, some: tuple[Step, ...]) -> Any:
-        found = Tipping(lost=3, steps=some, claim=claim, changes=changes_of(some, claim))
-        return [(c.verdict, c.at_least, c.at_most) for c in found.changes], found.changes_at
+        return [(c.verdict, c.at_least, c.at_most) for c in changes_of(some, claim)]
 
     both = [("adopt", 0, 1), ("reject", 3, 3)]
-    assert (both, 1) == changes("inconclusive", steps)
-    assert ([("reject", 3, 3)], 3) == changes("inconclusive", steps[2:])
-    assert ([("inconclusive", 2, 2), ("reject", 3, 3)], 2) == changes("adopt", steps)
-    assert ([("adopt", 0, 1), ("inconclusive", 2, 2)], 2) == changes("reject", steps)
-    assert ([], None) == changes("adopt", steps[:2])
+    assert both == changes("inconclusive", steps)
+    assert [("reject", 3, 3)] == changes("inconclusive", steps[2:])
+    assert [("inconclusive", 2, 2), ("reject", 3, 3)] == changes("adopt", steps)
+    assert [("adopt", 0, 1), ("inconclusive", 2, 2)] == changes("reject", steps)
+    assert [] == changes("adopt", steps[:2])
