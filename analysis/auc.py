@@ -192,7 +192,7 @@ def auc_clustered(
     parts = _components(scores[positive], scores[~positive])
     if isinstance(parts, Undetermined):
         return parts
-    return _clustered(parts, positive, clusters, alpha, null, (0.0, 1.0))
+    return _clustered(parts, positive, clusters, alpha=alpha, null=null, bounds=(0.0, 1.0))
 
 
 def auc_clustered_difference(
@@ -222,7 +222,9 @@ def auc_clustered_difference(
         return first
     if isinstance(second, Undetermined):
         return second
-    return _clustered(_minus(second, first), positive, clusters, alpha, null, (-1.0, 1.0))
+    return _clustered(
+        _minus(second, first), positive, clusters, alpha=alpha, null=null, bounds=(-1.0, 1.0)
+    )
 
 
 def _components(positives: FloatArray, negatives: FloatArray) -> _Components | Undetermined:
@@ -270,6 +272,7 @@ def _clustered(
     parts: _Components,
     positive: npt.NDArray[np.bool_],
     clusters: IntArray,
+    *,
     alpha: float,
     null: float,
     bounds: tuple[float, float],

@@ -143,7 +143,8 @@ def pair_table(scores: FloatArray, labels: IntArray, codes: IntArray) -> PairTab
     blocks, is_tie = _blocks(levels)
     wins = _across_blocks(blocks, is_tie, positive, codes, count)
     return PairTable(
-        wins=wins + _within_blocks(levels, blocks, is_tie, positive, codes, count),
+        wins=wins
+        + _within_blocks(levels, blocks, is_tie, positive=positive, codes=codes, count=count),
         positives=np.bincount(codes[positive], minlength=count).astype(np.float64),
         negatives=np.bincount(codes[~positive], minlength=count).astype(np.float64),
     )
@@ -219,6 +220,7 @@ def _within_blocks(
     levels: IntArray,
     blocks: IntArray,
     is_tie: npt.NDArray[np.bool_],
+    *,
     positive: npt.NDArray[np.bool_],
     codes: IntArray,
     count: int,

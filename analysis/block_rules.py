@@ -155,7 +155,7 @@ def apply_rule(units: Scored, rule: BlockRule) -> Flagging:
     fits: _Fits = {}
     for fold, held in _masks(units.folds):
         if rule.name == "pooled_block_gate":
-            thresholds += _pooled(units, rule, fold, held, found, fits)
+            thresholds += _pooled(units, rule, fold, held, into=found, fits=fits)
         else:
             thresholds += _by_family(units, rule, fold, held, found)
     return Flagging(
@@ -193,11 +193,11 @@ def _by_family(
             yield _none(units, train, fold, family, found.reason)
             continue
         into.flagged[test] = values >= found
-        yield _threshold(units, train, taught, fold, family, found)
+        yield _threshold(units, train, taught, fold=fold, family=family, block=found)
 
 
 def _pooled(
-    units: Scored, rule: BlockRule, fold: str, held: BoolArray, into: Flagging, fits: _Fits
+    units: Scored, rule: BlockRule, fold: str, held: BoolArray, *, into: Flagging, fits: _Fits
 ) -> Iterator[Threshold]:
     """Yields the thresholds of one fold for the gate that all families share."""
     train = ~held & units.eligible
@@ -208,7 +208,7 @@ def _pooled(
     if isinstance(block, Undetermined):
         yield _none(units, train, fold, None, block.reason)
     else:
-        yield _threshold(units, known, inner[known], fold, None, block)
+        yield _threshold(units, known, inner[known], fold=fold, family=None, block=block)
     for family, members in _masks(units.families):
         own, test = members & train, members & held
         fit = _fit(units, own, rule)
@@ -344,6 +344,7 @@ def _threshold(
     units: Scored,
     train: BoolArray,
     values: FloatArray,
+    *,
     fold: str,
     family: str | None,
     block: float,

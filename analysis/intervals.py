@@ -78,7 +78,7 @@ def hoeffding(mean: float, n: int, *, low: float, high: float, alpha: float = 0.
     """Computes the Hoeffding interval of a mean of n independent values in [low, high]."""
     _check_bounded(np.array([mean]), low, high)
     half = hoeffding_half_width(n, low=low, high=high, alpha=alpha)
-    return _clipped(mean, half, low, high, alpha, "hoeffding")
+    return _clipped(mean, half, low=low, high=high, alpha=alpha, method="hoeffding")
 
 
 def hoeffding_half_width(n: int, *, low: float, high: float, alpha: float = 0.05) -> float:
@@ -108,7 +108,7 @@ def empirical_bernstein(
         return Undetermined("fewer than two values show no variance")
     mean, variance = _mean_variance(values)
     half = bernstein_half_width(variance, n, low=low, high=high, alpha=alpha)
-    return _clipped(mean, half, low, high, alpha, "empirical_bernstein")
+    return _clipped(mean, half, low=low, high=high, alpha=alpha, method="empirical_bernstein")
 
 
 def bernstein_half_width(
@@ -144,7 +144,7 @@ def _mean_variance(values: FloatArray) -> tuple[float, float]:
 
 
 def _clipped(
-    middle: float, half: float, low: float, high: float, alpha: float, method: str
+    middle: float, half: float, *, low: float, high: float, alpha: float, method: str
 ) -> Interval:
     return Interval(
         lower=float(max(low, middle - half)),

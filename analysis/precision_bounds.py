@@ -193,7 +193,11 @@ def simulated_error(
         raise ValueError("simulated_error: expected flags >= 1, target in (0, 1), icc in [0, 1]")
     runs = max(200, min(runs, _DRAWS // int(flags.sum())))
     drawn = np.stack(
-        [_urn(int(m), target, icc, runs, seed, start) for m, start in _starts(flags)], axis=1
+        [
+            _urn(int(m), target, icc, runs=runs, seed=seed, start=start)
+            for m, start in _starts(flags)
+        ],
+        axis=1,
     )
     known: dict[bytes, bool] = {}
     reached = 0
@@ -338,7 +342,7 @@ def _starts(flags: IntArray) -> list[tuple[int, int]]:
     return list(zip(flags.tolist(), before.tolist(), strict=True))
 
 
-def _urn(flags: int, target: float, icc: float, runs: int, seed: int, start: int) -> IntArray:
+def _urn(flags: int, target: float, icc: float, *, runs: int, seed: int, start: int) -> IntArray:
     """Returns the right flags of one cluster in each run, shape (runs,)."""
     right = np.zeros(runs, dtype=np.int64)
     chance = np.full(runs, target)

@@ -106,7 +106,7 @@ def simulate_pairs(
     own, copied, base, gone = draws[: 4 * n].reshape(4, n)
     lost = np.where(gone < model.missing, np.where(gone < model.missing / 2.0, 1, 2), 0)
     if model.assigned:
-        return _assigned(model, clusters, own, copied, draws[4 * n :], lost)
+        return _assigned(model, clusters, own, copied, shared=draws[4 * n :], lost=lost)
     values = (
         _normal(model, clusters, own, draws[4 * n :])
         if model.discordance is None
@@ -122,6 +122,7 @@ def _assigned(
     clusters: IntArray,
     own: FloatArray,
     copied: FloatArray,
+    *,
     shared: FloatArray,
     lost: IntArray,
 ) -> SimulatedPairs:

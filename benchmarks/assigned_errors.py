@@ -61,7 +61,7 @@ def units(clusters: int) -> Units:
     return Units(ids=tuple(unit for unit, _ in names), clusters=tuple(name for _, name in names))
 
 
-def error(clusters: int, by: str, within: str, at: str, estimand: str, runs: int) -> float:
+def error(clusters: int, *, by: str, within: str, at: str, estimand: str, runs: int) -> float:
     """Returns the share of runs with a verdict between equal arms."""
     text = PROTOCOL.format(seed=SEED, by=by, within=within, at=at, estimand=estimand)
     protocol = parse_protocol(text.encode(), name="protocol.yaml", media="yaml")
@@ -82,7 +82,10 @@ def table(runs: int) -> Iterator[str]:
             for estimand in ("unit_weighted", "cluster_weighted"):
                 if estimand == "cluster_weighted" and by == "unit":
                     continue
-                shares = [error(clusters, by, within, at, estimand, runs) for at in LOOKS]
+                shares = [
+                    error(clusters, by=by, within=within, at=at, estimand=estimand, runs=runs)
+                    for at in LOOKS
+                ]
                 cells = " | ".join(f"{100 * share:.1f}" for share in shares)
                 yield f"| {clusters} | by {by} within {within} | {estimand} | {cells} |"
 

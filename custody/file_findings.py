@@ -45,7 +45,7 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
     planned: list[Planned] = []
     seals, seen = Seals(reader), set[str]()
     for seq, event in readable_events(reader):
-        yield from _seal_findings(reader, seals, state, seq, event, seen)
+        yield from _seal_findings(reader, seals, state, seq, event, seen=seen)
         for blob in blobs_of(event):
             yield from _blob_finding(reader, state, seq, blob, seen)
         if isinstance(event, (Register, Freeze, Amend)):
@@ -61,7 +61,7 @@ def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
 
 
 def _seal_findings(
-    reader: Reader, seals: Seals, state: State, seq: int, event: Event, seen: set[str]
+    reader: Reader, seals: Seals, state: State, seq: int, event: Event, *, seen: set[str]
 ) -> Iterator[Finding]:
     """Yields what is wrong with the sealed part of an ending and with its artifacts."""
     if not isinstance(event, (Decision, AttemptEnd)) or event.sealed is None:

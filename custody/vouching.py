@@ -203,7 +203,7 @@ class Vouching:
         except LedgerError as error:
             # Whether it was erased on record is for the level `files` to say.
             where = f"anchor at entry {seq}"
-            yield _finding("anchors", "note_unreadable", seq, where, "its note", error.what)
+            yield _finding("anchors", "note_unreadable", seq, "its note", error.what, where=where)
             return
         try:
             head = parse_checkpoint(parse_note(data).text)
@@ -236,12 +236,11 @@ class Vouching:
             stamp = check_stamp(token, note.data, self._pins.stamp_roots)
         except RefusedError as error:
             code = "stamp_refused" if is_available() else "stamp_unchecked"
-            yield _finding("anchors", code, seq, where, error.expected, error.found)
+            yield _finding("anchors", code, seq, error.expected, error.found, where=where)
             return
         if datetime.fromisoformat(case.time) < datetime.fromisoformat(stamp.time) - CLOCK_MAY_LAG:
             expected = f"a time not before the stamp that it holds, {stamp.time}"
-            where = f"entry {seq}"
-            yield _finding("anchors", "clock_contradicted", seq, where, expected, case.time)
+            yield _finding("anchors", "clock_contradicted", seq, expected, case.time)
         source = f"time stamp of {stamp.time} by {stamp.authority}, embedded as entry {seq}"
         stamped = Stamped(seq=seq, size=size, time=stamp.time)
         yield Claim(ledger, size, note.head.root, source, "timestamp", stamped)
@@ -258,7 +257,7 @@ class Vouching:
                 return
             if is_known or self._pins.is_pinned():
                 code = "bad_checkpoint" if is_known else "untrusted_checkpoint"
-                yield _finding("anchors", code, None, note.source, error.expected, error.what)
+                yield _finding("anchors", code, None, error.expected, error.what, where=note.source)
                 return
             signed = ()
         if note.head.origin == keys.origin:
@@ -345,14 +344,15 @@ class _KeyHistory:
 
 
 def _broken(seq: int, expected: str, found: str) -> Finding:
-    return _finding("rules", "bad_signature", seq, f"entry {seq}", expected, found)
+    return _finding("rules", "bad_signature", seq, expected, found)
 
 
 def _other(code: str, expected: str, found: str) -> Finding:
-    return _finding("anchors", code, 0, "entry 0", expected, found)
+    return _finding("anchors", code, 0, expected, found)
 
 
 def _finding(
-    level: Level, code: str, seq: int | None, where: str, expected: str, found: str
+    level: Level, code: str, seq: int | None, expected: str, found: str, *, where: str = ""
 ) -> Finding:
+    where = where or f"entry {seq}"
     return Finding(level=level, code=code, seq=seq, where=where, expected=expected, found=found)

@@ -156,7 +156,7 @@ def _table(data: bytes, name: str) -> Table:
     media: Literal["csv", "jsonl"] = "jsonl" if name.endswith((".jsonl", ".ndjson")) else "csv"
     table = read_table(data, media, name=name)
     if not table.rows:
-        raise _refusal(name, "the table has no row", "rows", "at least two units")
+        raise _refusal(name, "the table has no row", "rows", "at least two units", "")
     return table
 
 
@@ -330,7 +330,7 @@ def _column(table: Table, name: str, wanted: str | None, usual: Sequence[str], w
     near = nearest(wanted, table.columns)
     columns = ", ".join(table.columns)
     todo = f"did you mean {near!r}?" if near else "name a column of the file"
-    raise _refusal(name, f"the table has no column {wanted!r}", what, columns, wanted, todo)
+    raise _refusal(name, f"the table has no column {wanted!r}", what, columns, wanted, todo=todo)
 
 
 def _two_arms(
@@ -342,7 +342,7 @@ def _two_arms(
     shown = ", ".join(present[:10])
     if len(set(names)) != 2 or not set(names) <= set(present):
         todo = "name two of them: --arms A,B"
-        raise _refusal(name, "two arms are compared", "arm", "two arms", shown, todo)
+        raise _refusal(name, "two arms are compared", "arm", "two arms", shown, todo=todo)
     if control is not None and control not in names:
         raise _refusal(name, "the incumbent is one of the two arms", "--incumbent",
                        " or ".join(names), control)  # fmt: skip
@@ -391,7 +391,7 @@ def _text(row: Row, column: str) -> str:
 
 
 def _refusal(
-    name: str, what: str, where: str, expected: str, found: str = "", todo: str = ""
+    name: str, what: str, where: str, expected: str, found: str, *, todo: str = ""
 ) -> ProtocolError:
     problem = Problem(what=what, where=where, expected=expected, found=found, todo=todo)
     return ProtocolError((problem,), file=name)

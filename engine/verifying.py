@@ -139,7 +139,7 @@ def _check_file(trial: Trial, known: Experiment, act: str, entry: FileEntry, fol
     path = folder / entry.path
     if not path.is_file():
         what = f"{entry.path} isn't there any more"
-        _refuse_file(trial, known, act, entry, "absent", what)
+        _refuse_file(trial, known, act, entry, found="absent", what=what)
     data = read_regular(path, bytes_max=TABLE_BYTES_MAX)
     if blob_of(data).sha256 == entry.sha256:
         return
@@ -148,11 +148,11 @@ def _check_file(trial: Trial, known: Experiment, act: str, entry: FileEntry, fol
     is_known = entry.role == "units" and frozen is not None and trial.blobs.has(frozen)
     if is_known and frozen is not None and only_endings_differ(trial.blobs.get(frozen), data):
         what += ": only line endings or a byte order mark differ"
-    _refuse_file(trial, known, act, entry, blob_of(data).sha256, what)
+    _refuse_file(trial, known, act, entry, found=blob_of(data).sha256, what=what)
 
 
 def _refuse_file(
-    trial: Trial, known: Experiment, act: str, entry: FileEntry, found: str, what: str
+    trial: Trial, known: Experiment, act: str, entry: FileEntry, *, found: str, what: str
 ) -> NoReturn:
     todo = f"put the frozen file back; or, to go on with the changed one: {_begin_again(known)}"
     # Until the arms are open a field path would tell whose file it is.

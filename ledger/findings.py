@@ -19,10 +19,12 @@ from .events import Amend, Anchor, Freeze, Key, Look, Open, Register, Result, Si
 from .state import Experiment
 
 __all__ = (
+    "FINDINGS_MAX",
     "LEVELS",
     "NOTES",
     "UNCHECKED",
     "Claim",
+    "Finder",
     "Finding",
     "Level",
     "NumbersCase",
@@ -39,6 +41,7 @@ LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
 NOTES = ("links", "long_form_erased")
 # What leaves a level unchecked and says nothing against it.
 UNCHECKED = ("unknown_kind",)
+FINDINGS_MAX = 1000
 _WRONG_NUMBERS = ("number_differs", "not_recomputable")
 
 
@@ -51,6 +54,39 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     where: str
     expected: str
     found: str
+
+
+class Finder:
+    """Keeps what a replay finds; past the limit it is only counted."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.dropped = 0
+
+    def find(
+        self,
+        level: Level,
+        code: str,
+        seq: int | None,
+        expected: str,
+        found: str,
+        *,
+        where: str = "",
+    ) -> None:
+        """Keeps a finding, cut to a readable length; it is of entry `seq` unless `where` says."""
+        if len(self.findings) >= FINDINGS_MAX:
+            self.dropped += 1
+            return
+        self.findings.append(
+            Finding(
+                level=level,
+                code=code,
+                seq=seq,
+                where=where or f"entry {seq}",
+                expected=expected[:300],
+                found=found[:300],
+            )
+        )
 
 
 class Stamped(msgspec.Struct, frozen=True, kw_only=True):

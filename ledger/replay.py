@@ -24,6 +24,7 @@ from typing import TypeAlias
 from .claims import SELF_SIGNED, judge, outside
 from .events import Anchor, Look, Result
 from .findings import (
+    FINDINGS_MAX,
     LEVELS,
     NOTES,
     UNCHECKED,
@@ -36,7 +37,7 @@ from .findings import (
 )
 from .log import LogStore
 from .state import Experiment, PlanReader, State, is_blinded
-from .walk import FINDINGS_MAX, Walk, check_pointers, check_redacted, walk_entries
+from .walk import Walk, check_pointers, check_redacted, walk_entries
 
 __all__ = (
     "FINDINGS_MAX",
@@ -81,19 +82,19 @@ def replay(
     """
     walk = Walk(plan_of, {*sizes, *(claim.size for claim in claims)})
     for found in store.check():
-        walk.find("bytes", found.code, found.seq, found.where, found.expected, found.found)
+        walk.find("bytes", found.code, found.seq, found.expected, found.found, where=found.where)
     walk_entries(walk, store)
     torn = store.torn()
     if walk.tree.size == 0:
-        walk.find("bytes", "empty", None, "the ledger", "at least an `open`", "no entry")
+        walk.find("bytes", "empty", None, "at least an `open`", "no entry", where="the ledger")
     if torn is not None:
         walk.find(
             "bytes",
             "torn",
             None,
-            f"byte {torn.offset}",
             "a whole entry",
             f"{torn.length} bytes after the last whole entry",
+            where=f"byte {torn.offset}",
         )
     check_pointers(walk, store)
     check_redacted(walk, store)
@@ -109,7 +110,7 @@ def replay(
         if walk.without_plan is not None:
             # Which blobs are here wasn't asked; that this one isn't leaves the rules unchecked.
             seq, name = walk.without_plan
-            walk.find("files", "blob_differs", seq, name, "the frozen plan", "nothing")
+            walk.find("files", "blob_differs", seq, "the frozen plan", "nothing", where=name)
     else:
         _take(walk, files(walk.state))
     return _report(walk, vouched)
@@ -123,7 +124,7 @@ def _is_broken(walk: Walk) -> bool:
 
 def _take(walk: Walk, findings: Iterable[Finding]) -> None:
     for one in findings:
-        walk.find(one.level, one.code, one.seq, one.where, one.expected, one.found)
+        walk.find(one.level, one.code, one.seq, one.expected, one.found, where=one.where)
 
 
 def _vouched(walk: Walk, claims: Sequence[Claim], vouch: Voucher | None) -> list[Claim]:

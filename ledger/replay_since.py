@@ -25,8 +25,8 @@ from .findings import (
     NOTES,
     UNCHECKED,
     Claim,
+    Finder,
     Finding,
-    Level,
     ReplayReport,
     Since,
     record_word,
@@ -35,38 +35,20 @@ from .merkle import CompactRange, leaf_hash
 from .port import LogStore
 from .walk import misplaced
 
-__all__ = ("FINDINGS_MAX", "replay_since")
+__all__ = ("replay_since",)
 
-FINDINGS_MAX = 1000
 _UNREAD = ("rules", "numbers", "files")
 
 
-class _Growth:
+class _Growth(Finder):
     """What was seen of the entries after a head."""
 
     def __init__(self, tree: CompactRange, prev: bytes, ledger: str) -> None:
+        super().__init__()
         self.tree, self.prev, self.ledger = tree, prev, ledger
-        self.findings: list[Finding] = []
-        self.dropped = 0
         self.time, self.steps_back = "", list[int]()
         self.roots = {tree.size: tree.root()}
         self.content = tree.size
-
-    def find(
-        self, level: Level, code: str, seq: int | None, where: str, expected: str, found: str
-    ) -> None:
-        if len(self.findings) >= FINDINGS_MAX:
-            self.dropped += 1
-            return
-        finding = Finding(
-            level=level,
-            code=code,
-            seq=seq,
-            where=where,
-            expected=expected[:300],
-            found=found[:300],
-        )
-        self.findings.append(finding)
 
 
 def replay_since(
@@ -97,7 +79,7 @@ def replay_since(
         tree.append(leaf)
     growth = _Growth(tree, *_last_before(store, start))
     for found in store.check(start):
-        growth.find("bytes", found.code, found.seq, found.where, found.expected, found.found)
+        growth.find("bytes", found.code, found.seq, found.expected, found.found, where=found.where)
     if size >= head.size:
         _walk(growth, store, {claim.size for claim in claims})
     torn = store.torn()
@@ -106,7 +88,7 @@ def replay_since(
             f"byte {torn.offset}",
             f"{torn.length} bytes after the last whole entry",
         )
-        growth.find("bytes", "torn", None, where, "a whole entry", found_bytes)
+        growth.find("bytes", "torn", None, "a whole entry", found_bytes, where=where)
     growth.findings += findings
     since = Since(size=head.size, source=head.source, hashed=is_hashed)
     return _report(growth, since, [head, *claims])
@@ -131,8 +113,7 @@ def _walk(growth: _Growth, store: LogStore, sizes: set[int]) -> None:
             try:
                 entry = parse_entry(data)
             except LedgerError as error:
-                where = f"entry {seq}"
-                growth.find("bytes", "not_an_entry", seq, where, error.expected, error.found)
+                growth.find("bytes", "not_an_entry", seq, error.expected, error.found)
             else:
                 _check_entry(growth, seq, entry)
             growth.prev = leaf_hash(data)
@@ -141,23 +122,23 @@ def _walk(growth: _Growth, store: LogStore, sizes: set[int]) -> None:
                 growth.roots[growth.tree.size] = growth.tree.root()
     except LedgerError as error:
         size = growth.tree.size
-        growth.find("bytes", "unreadable", size, f"entry {size}", "readable entries", str(error))
+        growth.find("bytes", "unreadable", size, "readable entries", str(error))
 
 
 def _check_entry(growth: _Growth, seq: int, entry: Entry) -> None:
     for code, expected, found in misplaced(entry, ledger=growth.ledger, seq=seq, prev=growth.prev):
-        growth.find("bytes", code, seq, f"entry {seq}", expected, found)
+        growth.find("bytes", code, seq, expected, found)
     if entry.time < growth.time:
         growth.steps_back.append(seq)
     growth.time = entry.time
     try:
         event = decode_event(entry.event)
     except LedgerError as error:
-        kind, where = unknown_kind(entry.event), f"entry {seq}"
+        kind = unknown_kind(entry.event)
         if kind:
-            growth.find("rules", "unknown_kind", seq, where, "a kind of this version", kind)
+            growth.find("rules", "unknown_kind", seq, "a kind of this version", kind)
         else:
-            growth.find("bytes", "noncanonical", seq, where, error.expected, error.found)
+            growth.find("bytes", "noncanonical", seq, error.expected, error.found)
         growth.content = seq + 1
     else:
         if not isinstance(event, Anchor):

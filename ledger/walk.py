@@ -37,7 +37,7 @@ from .events import (
     Result,
     Sign,
 )
-from .findings import Finding, Level, NumbersCase, SignedCase
+from .findings import FINDINGS_MAX, Finder, NumbersCase, SignedCase
 from .fold import apply
 from .following import Follower, decode_to_fold
 from .merkle import CompactRange, leaf_hash
@@ -45,21 +45,19 @@ from .pointers import basis_of, reference_of
 from .port import LogStore
 from .state import Experiment, PlanReader, State
 
-__all__ = ("FINDINGS_MAX", "Walk", "check_pointers", "check_redacted", "misplaced", "walk_entries")
+__all__ = ("Walk", "check_pointers", "check_redacted", "misplaced", "walk_entries")
 
-FINDINGS_MAX = 1000
 _STEPS_MAX = 20
 
 
-class Walk:
+class Walk(Finder):
     """The running state of one replay."""
 
     def __init__(self, plan_of: PlanReader, sizes: Iterable[int]) -> None:
+        super().__init__()
         self.plan_of = plan_of
         self.state, self.tree, self.prev = State(), CompactRange(), FIRST_PREV
         self.follower = Follower()
-        self.findings: list[Finding] = []
-        self.dropped = 0
         self.skipped: dict[str, str] = {}
         self.cases: list[NumbersCase] = []
         self.roots_due: dict[int, list[tuple[int, str]]] = {}
@@ -75,24 +73,6 @@ class Walk:
         self.without_plan: tuple[int, str] | None = None
         self.redacted: dict[bytes, int] = {}
 
-    def find(
-        self, level: Level, code: str, seq: int | None, where: str, expected: str, found: str
-    ) -> None:
-        """Keeps a finding; past the limit it is only counted."""
-        if len(self.findings) >= FINDINGS_MAX:
-            self.dropped += 1
-            return
-        self.findings.append(
-            Finding(
-                level=level,
-                code=code,
-                seq=seq,
-                where=where,
-                expected=expected[:300],
-                found=found[:300],
-            )
-        )
-
 
 def walk_entries(walk: Walk, store: LogStore) -> None:
     """Goes over all entries once, and keeps the roots at the sizes that were asked for."""
@@ -105,7 +85,7 @@ def walk_entries(walk: Walk, store: LogStore) -> None:
                 walk.claim_roots[size] = walk.tree.root()
     except LedgerError as error:
         size = walk.tree.size
-        walk.find("bytes", "unreadable", size, f"entry {size}", "readable entries", str(error))
+        walk.find("bytes", "unreadable", size, "readable entries", str(error))
 
 
 def _walk_one(walk: Walk, seq: int, data: bytes) -> None:
@@ -134,14 +114,14 @@ def _parsed(walk: Walk, seq: int, data: bytes) -> Entry | None:
     try:
         entry = parse_entry(data)
     except LedgerError as error:
-        walk.find("bytes", "not_an_entry", seq, f"entry {seq}", error.expected, error.found)
+        walk.find("bytes", "not_an_entry", seq, error.expected, error.found)
         walk.rules_stopped = True
         return None
     walk.ledger = walk.ledger or entry.ledger
     is_sound = True
     for code, expected, found in misplaced(entry, ledger=walk.ledger, seq=seq, prev=walk.prev):
         is_sound = False
-        walk.find("bytes", code, seq, f"entry {seq}", expected, found)
+        walk.find("bytes", code, seq, expected, found)
     if is_sound:
         walk.follower.learn(entry)
     return entry
@@ -167,10 +147,10 @@ def _decoded(walk: Walk, seq: int, entry: Entry) -> Event | None:
     except LedgerError as error:
         kind, where = unknown_kind(entry.event), f"entry {seq}"
         if kind:
-            walk.find("rules", "unknown_kind", seq, where, "a kind of this version", kind)
+            walk.find("rules", "unknown_kind", seq, "a kind of this version", kind)
             walk.skipped.setdefault("rules", f"from {where} on, which is newer than this tool")
         else:
-            walk.find("bytes", "noncanonical", seq, where, error.expected, f"{error.found}")
+            walk.find("bytes", "noncanonical", seq, error.expected, f"{error.found}")
         walk.rules_stopped = True
         return None
 
@@ -194,14 +174,14 @@ def _take(walk: Walk, seq: int, entry: Entry, event: Event) -> None:
         walk.without_plan = (seq, error.where)
         walk.rules_stopped = True
     except NewerError as error:
-        walk.find("rules", "unknown_kind", seq, f"entry {seq}", error.expected, error.found)
+        walk.find("rules", "unknown_kind", seq, error.expected, error.found)
         walk.skipped.setdefault("rules", f"from entry {seq} on, which is newer than this tool")
         walk.rules_stopped = True
     except LedgerError as error:
         # A refused entry leaves the state as it was, but it still holds its place.
         walk.state.size = seq + 1
         found = f"{error.what} ({error.where})" if error.where else error.what
-        walk.find("rules", "broken_rule", seq, f"entry {seq}", error.expected, found)
+        walk.find("rules", "broken_rule", seq, error.expected, found)
 
 
 def _note(walk: Walk, entry: Entry, seq: int, event: Event) -> None:
@@ -211,7 +191,7 @@ def _note(walk: Walk, entry: Entry, seq: int, event: Event) -> None:
         walk.recoveries += 1
         if event.offset > walk.bytes:
             expected = f"torn bytes after at most {walk.bytes} bytes of entries"
-            walk.find("rules", "broken_rule", seq, f"entry {seq}", expected, f"byte {event.offset}")
+            walk.find("rules", "broken_rule", seq, expected, f"byte {event.offset}")
     if isinstance(event, (Open, Key, Anchor, Sign)):
         walk.signed.append(SignedCase(seq, event, entry.time))
     _note_pointers(walk, seq, event)
@@ -248,7 +228,7 @@ def _note_pointers(walk: Walk, seq: int, event: Event) -> None:
 
 
 def _wrong_basis(walk: Walk, seq: int, expected: str, found: str) -> None:
-    walk.find("rules", "wrong_basis", seq, f"entry {seq}", expected, found)
+    walk.find("rules", "wrong_basis", seq, expected, found)
 
 
 _BLOB = re.compile(rb'\{"size":[0-9]+,"blake3":"[0-9a-f]{64}","sha256":"[0-9a-f]{64}"\}')
@@ -276,14 +256,14 @@ def check_redacted(walk: Walk, store: LogStore) -> None:
         return
     for blob, user in due.items():
         where, expected = f"entry {user} blob", "a blob that an earlier entry names"
-        walk.find("rules", "wrong_reference", user, where, expected, blob.decode())
+        walk.find("rules", "wrong_reference", user, expected, blob.decode(), where=where)
 
 
 def _check_erasable(walk: Walk, data: bytes, user: int) -> None:
     """Finds the erasure of what an entry needs, where the fold stopped before it for a plan."""
     if walk.without_plan is not None and _KEPT.search(data):
-        where, expected = f"entry {user}", "no redact of what the record is checked by"
-        walk.find("rules", "broken_rule", user, where, expected, "a blob that can't be erased")
+        expected = "no redact of what the record is checked by"
+        walk.find("rules", "broken_rule", user, expected, "a blob that can't be erased")
 
 
 def check_pointers(walk: Walk, store: LogStore) -> None:
@@ -296,20 +276,17 @@ def check_pointers(walk: Walk, store: LogStore) -> None:
             tree.append(leaf)
             for user, expected in walk.leaves_due.pop(seq, ()):
                 if leaf.hex() != expected or user <= seq:
-                    walk.find(
-                        "rules", "wrong_reference", user, f"entry {user}", leaf.hex(), expected
-                    )
+                    walk.find("rules", "wrong_reference", user, leaf.hex(), expected)
             if tree.size in walk.roots_due:
                 walk.claim_roots[tree.size] = tree.root()
             for user, root in walk.roots_due.pop(seq + 1, ()):
                 if tree.root().hex() != root or user < seq + 1:
                     _wrong_basis(walk, user, tree.root().hex(), root)
     except LedgerError as error:
-        walk.find("bytes", "unreadable", tree.size, f"entry {tree.size}", "entries", str(error))
+        walk.find("bytes", "unreadable", tree.size, "entries", str(error))
     for size, users in walk.roots_due.items():
         for user, root in users:
             _wrong_basis(walk, user, f"a prefix of {tree.size} entries", f"{size} entries {root}")
     for subject, users in walk.leaves_due.items():
         for user, wanted in users:
-            where = f"entry {user}"
-            walk.find("rules", "wrong_reference", user, where, f"an entry {subject}", wanted)
+            walk.find("rules", "wrong_reference", user, f"an entry {subject}", wanted)

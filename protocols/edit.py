@@ -60,7 +60,7 @@ def _set(text: str, path: str, value: str, name: str) -> str:
     for depth, step in enumerate(steps):
         found = _child(node, step)
         if found is None:
-            return _add(text, node, steps[depth:], value, path, name)
+            return _add(text, node, steps[depth:], value, path=path, name=name)
         node = found
     return text[: node.start_mark.index] + value + text[_end(text, node) :]
 
@@ -116,7 +116,9 @@ def _named(item: Any) -> str | None:
     return getattr(found, "value", None)
 
 
-def _add(text: str, node: Any, steps: Sequence[str | int], value: str, path: str, name: str) -> str:
+def _add(
+    text: str, node: Any, steps: Sequence[str | int], value: str, *, path: str, name: str
+) -> str:
     """Returns the text with a field that wasn't there, in the mapping where it belongs."""
     if node.id != "mapping" or any(isinstance(step, int) for step in steps):
         _refuse(name, path, "the path leads through something that isn't there", todo="correct it")

@@ -77,7 +77,7 @@ class ListOf:
     def read(self, node: Node, path: str, reading: Reading) -> object:
         """Returns the items as a tuple."""
         if not isinstance(node.value, tuple):
-            return wrong(self, node, path, reading, "a list", "write it in square brackets")
+            return wrong(self, node, path, reading, "a list", todo="write it in square brackets")
         if not self.least <= len(node.value) <= self.most:
             length = f"at least {self.least}" if len(node.value) < self.least else f"{self.most}"
             what = f"{length} item{'' if length.endswith(' 1') else 's'}"
@@ -262,7 +262,7 @@ class Either:
         if isinstance(node.value, str) and isinstance(self.other, (Integer, Number)):
             near = nearest(node.value, self.words)
             todo = f"did you mean {near}?" if near else ""
-            return wrong(self, node, path, reading, self.expected, todo)
+            return wrong(self, node, path, reading, self.expected, todo=todo)
         return self.other.read(node, path, reading)
 
 

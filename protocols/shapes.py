@@ -67,7 +67,7 @@ class Text:
         value = node.value
         if not isinstance(value, str):
             todo = "put it in quotes" if isinstance(value, (bool, int, float)) else ""
-            return wrong(self, node, path, reading, self.expected, todo)
+            return wrong(self, node, path, reading, self.expected, todo=todo)
         if any(_is_control(character, self.multiline) for character in value):
             return wrong(self, node, path, reading, "text without control characters")
         if not re.fullmatch(self.pattern, value):
@@ -101,7 +101,7 @@ class Choice:
         word = value if isinstance(value, str) else node.source
         near = nearest(word, self.words)
         todo = self.hints.get(word, f"did you mean {near}?" if near else "")
-        return wrong(self, node, path, reading, one_of(self.words), todo)
+        return wrong(self, node, path, reading, one_of(self.words), todo=todo)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class Flag:
         """Returns the boolean."""
         if isinstance(node.value, bool):
             return node.value
-        return wrong(self, node, path, reading, self.expected, "write true or false")
+        return wrong(self, node, path, reading, self.expected, todo="write true or false")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ class Integer:
             and self.low <= value <= self.high
         ):
             return value
-        return wrong(self, node, path, reading, self.expected, self.hint)
+        return wrong(self, node, path, reading, self.expected, todo=self.hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +225,7 @@ class Cell:
             return "true" if value else "false"
         if isinstance(value, int) and node.source in ("", str(value)):
             return str(value)
-        return wrong(self, node, path, reading, self.expected, "put it in quotes")
+        return wrong(self, node, path, reading, self.expected, todo="put it in quotes")
 
 
 def one_of(words: Sequence[str]) -> str:
@@ -239,8 +239,8 @@ def wrong(
     path: str,
     reading: Reading,
     expected: str,
-    todo: str = "",
     *,
+    todo: str = "",
     found: str = "",
 ) -> object:
     """Reports that a node isn't what a shape expects, and returns the shape's blank."""

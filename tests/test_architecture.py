@@ -104,6 +104,7 @@ MODULE_NAMES_REFUSED = ("utils", "util", "helpers", "helper", "common", "misc", 
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
+POSITIONAL_MAX = 5
 LONG_MODULES = {
     "ledger/events.py": "declarations only: every field of every event in one place, with no logic",
 }
@@ -269,6 +270,23 @@ def test_module_and_functions_are_short(module: str) -> None:
             if lines > FUNCTION_LINES_MAX and f"{module}:{node.name}" not in LONG_FUNCTIONS:
                 long.append(f"{module}:{node.name} {lines} lines")
     assert [] == long
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_parameters_that_have_no_name_at_the_call_are_few(module: str) -> None:
+    """At most five are given by position; a verb's options come by name from the command line."""
+    many: list[str] = []
+    for node in ast.walk(parse(module)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_verb(node):
+            given = [*node.args.posonlyargs, *node.args.args]
+            count = len([one for one in given if one.arg not in ("self", "cls")])
+            many += [f"{module}:{node.lineno} {node.name}"] if count > POSITIONAL_MAX else []
+    assert [] == many
+
+
+def is_verb(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Returns whether a function is called by click."""
+    return any(ast.unparse(one).startswith("verb(") for one in node.decorator_list)
 
 
 def test_exceptions_are_still_needed() -> None:

@@ -155,7 +155,7 @@ def read_test(frame: Frame, test: Test, place: Place, *, invalidated: bool = Fal
         )
         for scale in scales_of(test.endpoint)
     )
-    why_not = _why_not(protocol, test, place, pairs, scales, boundary)
+    why_not = _why_not(protocol, test, place, pairs, scales=scales, boundary=boundary)
     verdict = _claim(protocol, test, scales, mean)
     if why_not:
         verdict = Verdict("inconclusive", reason_of(why_not))
@@ -222,6 +222,7 @@ def _why_not(
     test: Test,
     place: Place,
     pairs: Pairs,
+    *,
     scales: Sequence[Numbers],
     boundary: Nominal,
 ) -> tuple[str, ...]:

@@ -103,7 +103,15 @@ def judge(scores: RuleScores) -> Judgement:
     )
     lost, refused = int(members[scores.excluded].sum()), int(members[scores.refused].sum())
     why_not = _why_not(protocol, found, int(members.sum()), lost, refused)
-    verdict, reason = _verdict(protocol, arm, found, why_not, lost, refused, int(members.sum()))
+    verdict, reason = _verdict(
+        protocol,
+        arm,
+        found,
+        why_not=why_not,
+        lost=lost,
+        refused=refused,
+        planned=int(members.sum()),
+    )
     return Judgement(
         scores=scores,
         flags=flags,
@@ -183,6 +191,7 @@ def _verdict(
     protocol: Protocol,
     arm: str,
     found: _Found,
+    *,
     why_not: tuple[ReasonCode, ...],
     lost: int,
     refused: int,
@@ -190,7 +199,9 @@ def _verdict(
 ) -> tuple[Verdict, str]:
     if why_not:
         code = why_not[0]
-        reason = _open_reason(protocol, arm, code, found, lost, refused, planned)
+        reason = _open_reason(
+            protocol, arm, code, found, lost=lost, refused=refused, planned=planned
+        )
         return Verdict("inconclusive", code), reason
     assert isinstance(found.bound, PrecisionBound), "no flag is a reason of its own"
     if found.families:
@@ -261,6 +272,7 @@ def _open_reason(
     arm: str,
     code: ReasonCode,
     found: _Found,
+    *,
     lost: int,
     refused: int,
     planned: int,

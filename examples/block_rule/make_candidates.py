@@ -27,7 +27,9 @@ def main() -> None:
     candidates: list[dict[str, object]] = []
     scores: list[dict[str, object]] = []
 
-    def add(number: int, unit: str, pair: str, family: str, vulnerable: int, shift: float) -> None:
+    def add(
+        number: int, unit: str, pair: str, family: str, *, vulnerable: int, shift: float
+    ) -> None:
         apart = FAMILIES[family] * (vulnerable - 0.5)
         score = draw.gauss(apart + shift, 1.0)
         candidates.append(
@@ -47,11 +49,18 @@ def main() -> None:
         shift = draw.gauss(0.0, 0.35)
         for index in range(draw.randint(1, 7)):
             family, name = draw.choice(sorted(FAMILIES)), f"{number:03d}-{index}"
-            add(number, f"{name}-before", f"pair-{name}", family, 1, shift)
-            add(number, f"{name}-after", f"pair-{name}", family, 0, shift)
+            add(number, f"{name}-before", f"pair-{name}", family, vulnerable=1, shift=shift)
+            add(number, f"{name}-after", f"pair-{name}", family, vulnerable=0, shift=shift)
         if draw.random() < 0.5:
             family = draw.choice(sorted(FAMILIES))
-            add(number, f"{number:03d}-alone", "", family, int(draw.random() < 0.1), shift)
+            add(
+                number,
+                f"{number:03d}-alone",
+                "",
+                family,
+                vulnerable=int(draw.random() < 0.1),
+                shift=shift,
+            )
     write("candidates.jsonl", candidates)
     write("scores.jsonl", scores)
 
