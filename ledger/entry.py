@@ -13,6 +13,7 @@ Rules:
 from __future__ import annotations
 
 import re
+from binascii import hexlify
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -25,6 +26,7 @@ __all__ = (
     "ENTRY_BYTES_MAX",
     "FIRST_PREV",
     "Entry",
+    "Header",
     "build_entry",
     "check_actor",
     "check_entry",
@@ -62,39 +64,57 @@ class Entry(NamedTuple):
         return leaf_hash(self.data)
 
 
+class Header:
+    """What the headers of one ledger's entries by one actor have in common, made once.
+
+    Args:
+        ledger: The ledger's id, 32 hex digits.
+        actor: Who appends, as claimed.
+
+    Raises:
+        LedgerError: The actor has another form.
+    """
+
+    __slots__ = ("_begin", "_middle")
+
+    def __init__(self, ledger: str, actor: str) -> None:
+        check_actor(actor)
+        self._begin = b'{"v":1,"ledger":"%b","seq":' % ledger.encode("ascii")
+        self._middle = b'","actor":"%b","id":"' % actor.encode("ascii")
+
+    def build(self, event: bytes, *, seq: int, prev: bytes, time: str, id: str) -> bytes:
+        """Returns the bytes of an entry around verbatim event bytes.
+
+        Args:
+            event: Canonical event bytes.
+            seq: Its place, from 0.
+            prev: 32-byte leaf of the entry before.
+            time: UTC, `YYYY-MM-DDThh:mm:ss.ffffffZ`.
+            id: The id of `event`.
+
+        Raises:
+            LedgerError: The entry would be too large, or the time has another form.
+        """
+        if not _TIME.fullmatch(time):
+            raise LedgerError("the time of an entry has 6 decimals and a Z", found=time)
+        data = b'%b%d,"prev":"%b","time":"%b%b%b","event":%b}' % (
+            self._begin, seq, hexlify(prev), time.encode(), self._middle, id.encode(), event
+        )  # fmt: skip
+        if len(data) > ENTRY_BYTES_MAX:
+            raise LedgerError(
+                "an entry is too large",
+                expected=f"at most {ENTRY_BYTES_MAX:,} bytes",
+                found=f"{len(data):,} bytes",
+                todo="put the large value into an artifact",
+            )
+        return data
+
+
 def build_entry(
     event: bytes, *, ledger: str, seq: int, prev: bytes, time: str, actor: str, id: str
 ) -> bytes:
-    """Returns the bytes of an entry around verbatim event bytes.
-
-    Args:
-        event: Canonical event bytes.
-        ledger: The ledger's id, 32 hex digits.
-        seq: Its place, from 0.
-        prev: 32-byte leaf of the entry before.
-        time: UTC, `YYYY-MM-DDThh:mm:ss.ffffffZ`.
-        actor: Who appends it, as claimed.
-        id: The id of `event`.
-
-    Raises:
-        LedgerError: The entry would be too large, or the actor or the time has another form.
-    """
-    check_actor(actor)
-    if not _TIME.fullmatch(time):
-        raise LedgerError("the time of an entry has 6 decimals and a Z", found=time)
-    head = (
-        f'{{"v":1,"ledger":"{ledger}","seq":{seq},"prev":"{prev.hex()}","time":"{time}",'
-        f'"actor":"{actor}","id":"{id}","event":'
-    )
-    data = head.encode("ascii") + event + b"}"
-    if len(data) > ENTRY_BYTES_MAX:
-        raise LedgerError(
-            "an entry is too large",
-            expected=f"at most {ENTRY_BYTES_MAX:,} bytes",
-            found=f"{len(data):,} bytes",
-            todo="put the large value into an artifact",
-        )
-    return data
+    """Returns the bytes of one entry; its arguments and errors are those of `Header`."""
+    return Header(ledger, actor).build(event, seq=seq, prev=prev, time=time, id=id)
 
 
 def may_be_entry(data: bytes) -> bool:

@@ -18,11 +18,11 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from .durable import create_folder, sync_file, sync_folder, write_all, write_file
 from .entry import ENTRY_BYTES_MAX
@@ -48,11 +48,32 @@ __all__ = ("JsonlStore", "JsonlWriter")
 _CONTENT = itemgetter(1)
 
 
-class _Handles(NamedTuple):
-    """The file opened twice: a buffered reader would lose its place by writes beside it."""
+class _Handles:
+    """The file opened to append, and, where it is asked for, once more to read.
 
-    file: BinaryIO
-    fd: int
+    A buffered reader would lose its place by writes beside it.
+    """
+
+    def __init__(self, path: Path, fd: int, size: int) -> None:
+        self._path, self.fd, self.size = path, fd, size
+
+    @cached_property
+    def file(self) -> BinaryIO:
+        """The file opened to read."""
+        return _opened_to_read(self._path)
+
+    def is_at(self, end: End) -> bool:
+        """Returns whether the file ends where it was last seen to end, with the same line."""
+        if self.size != end.offset or not end.size:
+            return self.size == end.offset
+        line = os.pread(self.fd, end.offset - end.line, end.line)
+        return line[-1:] == b"\n" and leaf_hash(line[:-1]) == end.leaf
+
+    def close(self) -> None:
+        """Closes both."""
+        os.close(self.fd)
+        if "file" in self.__dict__:
+            self.file.close()
 
 
 class JsonlStore:
@@ -69,6 +90,7 @@ class JsonlStore:
         self._state = threading.RLock()
         self._end = End()
         self._slots = SlotOffsets()
+        self._lock_path = append_lock_path(path)
         # A line that was read from, and where it begins.
         self._reached = (0, 0)
         self._closed = False
@@ -129,11 +151,12 @@ class JsonlStore:
             StoreError: The file can't be written, or an earlier write failed.
         """
         with self._locked(timeout_seconds) as handles:
-            torn = torn_after(handles.file, self._end)
+            torn = self._torn_now(handles)
             if torn is not None:
                 raise _torn_error(self._path, torn)
             with self._state:
-                self._slots.advance(handles.file, self._end)
+                if not self._slots.is_at(self._end):
+                    self._slots.advance(handles.file, self._end)
             writer = JsonlWriter(partial(self._append, handles), self._end.tail)
             try:
                 yield writer
@@ -151,7 +174,7 @@ class JsonlStore:
     def recover(self, quarantine: Path) -> Torn | None:
         """Moves torn bytes into a file of their own in `quarantine`, or adds a missing newline."""
         with self._locked(30.0) as handles:
-            torn = torn_after(handles.file, self._end)
+            torn = self._torn_now(handles)
             if torn is None:
                 return None
             if torn.whole:
@@ -196,16 +219,13 @@ class JsonlStore:
 
     @contextmanager
     def _opened(self, buffer_bytes: int = -1) -> Generator[BinaryIO]:
+        self._check_open()
+        with _opened_to_read(self._path, buffer_bytes) as file:
+            yield file
+
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreError("the store is closed", where=str(self._path), todo="open it again")
-        try:
-            file = self._path.open("rb", buffering=buffer_bytes)
-        except OSError as error:
-            raise StoreError(
-                "the ledger can't be read", where=str(self._path), found=str(error)
-            ) from error
-        with file:
-            yield file
 
     @contextmanager
     def _locked(self, timeout_seconds: float) -> Generator[_Handles]:
@@ -213,15 +233,20 @@ class JsonlStore:
         if self._read_only or self._failed:
             why = "an earlier write failed" if self._failed else "it was opened for reading only"
             raise _not_written(self._path, why)
-        with self._opened():
-            lock = append_lock_path(self._path)
-        with (
-            file_lock(lock, timeout_seconds=timeout_seconds, what="append"),
-            self._opened() as file,
-            _opened_for_append(self._path) as fd,
-        ):
-            self._advance(file)
-            yield _Handles(file, fd)
+        self._check_open()
+        _check_name(self._path)
+        with file_lock(self._lock_path, timeout_seconds=timeout_seconds, what="append"):
+            handles = _opened_to_append(self._path)
+            try:
+                if not handles.is_at(self._end):
+                    self._advance(handles.file)
+                yield handles
+            finally:
+                handles.close()
+
+    def _torn_now(self, handles: _Handles) -> Torn | None:
+        """Returns what follows the last whole entry; the end is known."""
+        return None if handles.size == self._end.offset else torn_after(handles.file, self._end)
 
     def _advance(self, file: BinaryIO) -> End:
         with self._state:
@@ -235,20 +260,21 @@ class JsonlStore:
     def _append(self, handles: _Handles, entries: Sequence[bytes], leaves: Sequence[bytes]) -> Tail:
         """Checks and appends a batch; the lock is held and the end is known."""
         with self._state:
-            slots, end = self._slots, self._end
-            filled = check_batch(
-                entries,
-                leaves,
-                tail=end.tail,
-                ledger=slots.ledger,
-                is_taken=lambda slot: slots.find(handles.file, slot) is not None,
-            )
-            self._write(handles.fd, b"".join(entry + b"\n" for entry in entries))
-            for slot, data, leaf in zip(filled, entries, leaves, strict=True):
-                slots.add(slot, data)
-                end = End(end.offset + len(data) + 1, end.size + 1, end.offset, leaf)
-            self._end = end
-            return end.tail
+            slots, end, keys = self._slots, self._end, list[int]()
+
+            def is_taken(slot: Slot) -> bool:
+                keys.append(slots.key_of(slot))
+                return slots.is_known(keys[-1]) and slots.find(handles.file, slot) is not None
+
+            check_batch(entries, leaves, tail=end.tail, ledger=slots.ledger, is_taken=is_taken)
+            if not entries:
+                return end.tail
+            self._write(handles.fd, b"\n".join((*entries, b"")))
+            slots.add(keys, entries)
+            length = sum(map(len, entries)) + len(entries)
+            last = end.offset + length - len(entries[-1]) - 1
+            self._end = End(end.offset + length, end.size + len(entries), last, leaves[-1])
+            return self._end.tail
 
     def _write(self, fd: int, data: bytes) -> None:
         try:
@@ -292,18 +318,33 @@ class JsonlWriter:
         self._is_open = False
 
 
-@contextmanager
-def _opened_for_append(path: Path) -> Generator[int]:
-    check_one_name(path, path.lstat())
+def _opened_to_read(path: Path, buffer_bytes: int = -1) -> BinaryIO:
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+        return path.open("rb", buffering=buffer_bytes)
+    except OSError as error:
+        raise StoreError("the ledger can't be read", where=str(path), found=str(error)) from error
+
+
+def _check_name(path: Path) -> None:
+    """Checks that there is a file to write, before a lock is made beside it."""
+    try:
+        check_one_name(path, path.lstat())
+    except OSError as error:
+        raise StoreError("the ledger can't be read", where=str(path), found=str(error)) from error
+
+
+def _opened_to_append(path: Path) -> _Handles:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
     except OSError as error:
         raise _not_written(path, str(error)) from error
     try:
-        check_one_name(path, os.fstat(fd))
-        yield fd
-    finally:
+        status = os.fstat(fd)
+        check_one_name(path, status)
+    except BaseException:
         os.close(fd)
+        raise
+    return _Handles(path, fd, status.st_size)
 
 
 def _not_written(path: Path, found: str) -> StoreError:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import BinaryIO, NamedTuple
 
@@ -171,10 +171,11 @@ class SlotOffsets:
                 raise
             self._add(hash(key), offset, len(line))
 
-    def add(self, slot: Slot, line: bytes) -> None:
-        """Takes in the line that was just appended."""
-        self.ledger = self.ledger or parse_entry(line).ledger
-        self._add(hash(_key(slot)), self._seen, len(line))
+    def add(self, keys: Sequence[int], lines: Sequence[bytes]) -> None:
+        """Takes in lines that were just appended, each with the key of its slot."""
+        self.ledger = self.ledger or parse_entry(lines[0]).ledger
+        for key, line in zip(keys, lines, strict=True):
+            self._add(key, self._seen, len(line))
 
     def _add(self, key: int, offset: int, length: int) -> None:
         self._by_slot.setdefault(key, offset)
@@ -201,6 +202,18 @@ class SlotOffsets:
     def is_empty(self) -> bool:
         """Returns whether no line was read yet."""
         return not self._by_seq
+
+    def is_at(self, end: End) -> bool:
+        """Returns whether all lines up to `end` were read."""
+        return self._seen == end.offset
+
+    def key_of(self, slot: Slot) -> int:
+        """Returns what a slot is kept under."""
+        return hash(_key(slot))
+
+    def is_known(self, key: int) -> bool:
+        """Returns whether a line that was read may fill the slot of a key; `find` knows it."""
+        return key in self._by_slot
 
 
 def search(file: BinaryIO, stop: int, slot: Slot) -> bytes | None:

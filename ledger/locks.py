@@ -172,9 +172,13 @@ def _acquire(fcntl: ModuleType, path: Path, deadline: float, timeout_seconds: fl
 
 
 def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     try:
-        create_folder(path.parent)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            return os.open(path, flags, 0o666)
+        except FileNotFoundError:
+            create_folder(path.parent)
+            return os.open(path, flags, 0o666)
     except OSError as error:
         raise _no_lock(path, error) from error
 
@@ -195,7 +199,9 @@ def _announce(fd: int, path: Path, what: str) -> None:
         what=what,
     )
     try:
-        os.ftruncate(fd, 0)
+        # A holder that was killed leaves its words behind.
+        if os.fstat(fd).st_size:
+            os.ftruncate(fd, 0)
         write_all(fd, msgspec.json.encode(holder))
     except OSError as error:
         raise _no_lock(path, error) from error

@@ -68,6 +68,8 @@ def check_pointers(
     """
     if isinstance(event, (Attempt, AttemptEnd)):
         return
+    if isinstance(event, Decision) and event.source is None:
+        return
     basis, subject = basis_of(event), reference_of(event)
     if basis is not None:
         covered = min(basis.size, size)

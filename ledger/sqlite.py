@@ -70,6 +70,7 @@ class SqliteStore:
         check_header(path)
         self._path = path
         self._read_only = read_only
+        self._lock_path = append_lock_path(path)
         self._identity = path.stat()
         self._reading: sqlite3.Connection | None = None
         self._writing: sqlite3.Connection | None = None
@@ -127,8 +128,7 @@ class SqliteStore:
             why = "an earlier write failed" if self._failed else "it was opened for reading only"
             raise StoreError("the ledger is not written", where=str(self._path), found=why)
         check_one_name(self._path, self._path.lstat())
-        lock = append_lock_path(self._path)
-        with file_lock(lock, timeout_seconds=timeout_seconds, what="append"):
+        with file_lock(self._lock_path, timeout_seconds=timeout_seconds, what="append"):
             connection = self._connection_to_write()
             writer = SqliteWriter(partial(self._append, connection), self._checked_tail(connection))
             try:
