@@ -15,11 +15,13 @@ Rules:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
@@ -33,7 +35,6 @@ from fairtrial.ledger.log import Appended
 __all__ = ("BATCH_MAX", "AppendLog", "Draft", "Writer")
 
 BATCH_MAX = 100
-QUEUE_MAX = 256
 T = TypeVar("T")
 
 
@@ -102,15 +103,18 @@ class Writer:
         seal: Callable[[Decision | AttemptEnd], Sealed] | None = None,
     ) -> None:
         self._log, self._blobs, self._actor, self._seal = log, blobs, actor, seal
-        send, receive = anyio.create_memory_object_stream[_Append | _Call[object]](QUEUE_MAX)
-        self._send, self._receive = send, receive
+        # As long as the callers are many: each of them waits for its own. A stream between tasks
+        # would pass every event on in several turns of the loop.
+        self._waiting: deque[_Append | _Call[object]] = deque()
+        self._wake = anyio.Event()
+        self._is_closed = False
         self._failure: LedgerError | None = None
         self._ended = anyio.Event()
 
     @property
     def queued(self) -> int:
         """How many appends and calls wait for their turn."""
-        return self._receive.statistics().current_buffer_used
+        return len(self._waiting)
 
     async def append(self, event: Event, artifacts: Mapping[str, bytes] | None = None) -> Appended:
         """Appends one event; durable when it returns.
@@ -152,22 +156,30 @@ class Writer:
         # A commit that was begun is finished whatever happens to those who wait for it.
         with anyio.CancelScope(shield=True):
             try:
-                async with self._receive:
-                    async for item in self._receive:
-                        await self._handle(item)
+                while self._waiting or not self._is_closed:
+                    if self._waiting:
+                        await self._handle(self._waiting.popleft())
+                    else:
+                        self._wake = anyio.Event()
+                        await self._wake.wait()
             finally:
                 self._ended.set()
 
     async def aclose(self) -> None:
         """Takes no more and waits until all that was queued is done."""
-        await self._send.aclose()
+        self._is_closed = True
+        self._wake.set()
         with anyio.CancelScope(shield=True):
             await self._ended.wait()
 
     async def _queue(self, item: _Append | _Call[object]) -> None:
         if self._failure is not None:
             raise self._failure
-        await self._send.send(item)
+        if self._is_closed or self._ended.is_set():
+            raise anyio.ClosedResourceError
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        self._waiting.append(item)
+        self._wake.set()
         await item.finished()
 
     async def _handle(self, item: _Append | _Call[object]) -> None:
@@ -182,11 +194,8 @@ class Writer:
     def _gather(self, first: _Append) -> tuple[list[_Append], _Call[object] | None]:
         """Returns what waits behind the first item; a call ends the batch."""
         batch, size = [first], len(first.drafts)
-        while size < BATCH_MAX:
-            try:
-                item = self._receive.receive_nowait()
-            except (anyio.WouldBlock, anyio.EndOfStream):
-                break
+        while size < BATCH_MAX and self._waiting:
+            item = self._waiting.popleft()
             if isinstance(item, _Call):
                 return batch, item
             batch.append(item)
