@@ -30,6 +30,7 @@ __all__ = (
     "build_entry",
     "check_actor",
     "check_entry",
+    "header_of",
     "is_second",
     "may_be_entry",
     "parse_entry",
@@ -110,11 +111,17 @@ class Header:
         return data
 
 
+@lru_cache(maxsize=8)
+def header_of(ledger: str, actor: str) -> Header:
+    """Returns the header of a ledger's entries by an actor, the same one again and again."""
+    return Header(ledger, actor)
+
+
 def build_entry(
     event: bytes, *, ledger: str, seq: int, prev: bytes, time: str, actor: str, id: str
 ) -> bytes:
-    """Returns the bytes of one entry; its arguments and errors are those of `Header`."""
-    return Header(ledger, actor).build(event, seq=seq, prev=prev, time=time, id=id)
+    """Returns the bytes of an entry; arguments and errors are those of `Header` and its `build`."""
+    return header_of(ledger, actor).build(event, seq=seq, prev=prev, time=time, id=id)
 
 
 def may_be_entry(data: bytes) -> bool:

@@ -19,12 +19,12 @@ import stat
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from .clock import utc_now
 from .durable import create_folder, write_all
 from .errors import BusyError, StoreError
 from .port import StoreFinding
@@ -195,7 +195,7 @@ def _announce(fd: int, path: Path, what: str) -> None:
     holder = LockHolder(
         pid=os.getpid(),
         host=socket.gethostname(),
-        since=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        since=f"{utc_now()[:19]}Z",
         what=what,
     )
     try:

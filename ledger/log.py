@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from .canonical import encode_event, event_id
 from .clock import utc_now
-from .entry import Entry, Header, check_actor, check_entry, parse_entry
+from .entry import Entry, check_actor, check_entry, header_of, parse_entry
 from .errors import (
     ConflictError,
     IntegrityError,
@@ -79,7 +79,6 @@ class _Batch(NamedTuple):
 
     actor: str
     ledger: str | None
-    headers: dict[str, Header]
     entries: list[bytes]
     fresh: list[Appended]
 
@@ -274,7 +273,7 @@ class Log:
         """
         self._require_usable()
         check_actor(actor)
-        batch = _Batch(actor, ledger, {}, [], [])
+        batch = _Batch(actor, ledger, [], [])
         with self.store.writer() as writer:
             self._catch_up(writer.tail)
             self._broken = True
@@ -311,10 +310,7 @@ class Log:
                 "a ledger begins with `open`, which brings its id", todo="ledger register PROTOCOL"
             )
         seq, prev, time, id_ = self.state.size, self._leaf, self.clock(), event_id(data)
-        header = batch.headers.get(name)
-        if header is None:
-            header = batch.headers[name] = Header(name, batch.actor)
-        entry = header.build(data, seq=seq, prev=prev, time=time, id=id_)
+        entry = header_of(name, batch.actor).build(data, seq=seq, prev=prev, time=time, id=id_)
         # What was just built needs no parsing to be known.
         built = Entry(name, seq, prev, time, batch.actor, id_, data, entry)
         leaf = self._advance(built, event)

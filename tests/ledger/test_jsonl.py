@@ -60,6 +60,21 @@ def test_line_that_is_no_entry_counts_and_stops_writing(path: Path, spoil: bytes
     assert [] == list(store.check())
 
 
+@pytest.mark.parametrize("keep_size", [True, False])
+def test_writer_sees_that_the_last_line_has_changed(path: Path, *, keep_size: bool) -> None:
+    """A store that saw the end before looks at it again under the lock, length and bytes."""
+    store = JsonlStore.create(path)
+    append_decisions(store, 2)
+    lines = path.read_bytes().splitlines(keepends=True)
+    changed = lines[1].replace(b"unit", b"tinu" if keep_size else b"longer unit")
+    path.write_bytes(lines[0] + changed)
+    with pytest.raises(IntegrityError, match="has changed"), store.writer():
+        pytest.fail("a writer behind a changed entry")
+    path.write_bytes(lines[0] + lines[1][:-1] + b" ")
+    with pytest.raises(IntegrityError, match="has changed"), store.writer():
+        pytest.fail("a writer behind a line without its end")
+
+
 def test_line_without_end_is_shortened_and_found(path: Path) -> None:
     """A line longer than an entry can be is a finding, takes no memory and can't be an entry."""
     store = JsonlStore.create(path)
