@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fairtrial.engine.assuming import assumed_by
+from fairtrial.engine.assumptions import for_all
 from fairtrial.engine.simulating import simulate
 from fairtrial.protocols.assigning import plan_of
 from fairtrial.protocols.file import parse_protocol
@@ -69,7 +70,9 @@ def error(clusters: int, *, by: str, within: str, at: str, estimand: str, runs: 
     assumed = assumed_by(protocol)
     assert assumed is not None
     plan = plan_of(protocol, known)
-    found = simulate(protocol, plan, known, assumed, effect=None, runs=runs, seed=3, checked=0)
+    found = simulate(
+        protocol, plan, known, for_all(protocol, assumed), effect=None, runs=runs, seed=3, checked=0
+    )
     return found.cases[0].intended
 
 

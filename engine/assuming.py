@@ -1,6 +1,7 @@
 """What a simulation assumes of the outcomes: stated in the protocol, or seen in a pilot. Pure.
 
-Leaves the drawing to `analysis/simulation.py`.
+Leaves the drawing to `analysis/simulation.py`, savings to `assumed_savings.py`, and what each
+comparison assumes to `assumptions.py`.
 
 Rules:
 - Spread comes from `power.assume`; the icc from there, else that of the looks, else 0 where units
@@ -14,16 +15,18 @@ Rules:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
 import msgspec
 
 from fairtrial.analysis.correlation import icc_anova
+from fairtrial.analysis.grouping import FloatArray, IntArray
 from fairtrial.analysis.simulation import PairModel
 from fairtrial.analysis.values import Undetermined
 from fairtrial.ledger.errors import RefusedError
-from fairtrial.ledger.protocol import Endpoint, Protocol
+from fairtrial.ledger.protocol import Comparison, Endpoint, Protocol
 from fairtrial.protocols.assigning import is_assigned
 from fairtrial.verdicts.arrays import logged, pair_up
 from fairtrial.verdicts.assigned_arrays import middle_of_arms, residuals_of_arms
@@ -32,9 +35,26 @@ from fairtrial.verdicts.evaluate import AnalysisContext, frame_of
 from fairtrial.verdicts.frames import Pairs
 from fairtrial.verdicts.slot_values import ONE_OR_NONE
 
-from .simulated_outcomes import SIMULATED_TYPES
+__all__ = (
+    "SIMULATED_TYPES",
+    "Assumed",
+    "assumed_by",
+    "icc_of",
+    "model_of",
+    "pilot_assumption",
+    "pilot_pairs",
+    "spread_in_arms",
+    "spread_of",
+)
 
-__all__ = ("Assumed", "assumed_by", "model_of", "pilot_assumption")
+
+SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost", "win_rate", "all_pass")
+
+_WHERE: Mapping[str, str] = {
+    "protocol": "power.assume.discordance",
+    "pilot": "the pilot's discordance",
+    "file": "the discordance of --assume",
+}
 
 
 class Assumed(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +67,7 @@ class Assumed(msgspec.Struct, frozen=True, kw_only=True):
         icc: intra-cluster correlation of the difference.
         missing: share of pairs lost.
         base: see `PairModel`; None: half, or a level at which nothing is negative.
-        source: the protocol, or a pilot.
+        source: the protocol, a pilot, or a file of assumptions.
         units: pairs of the pilot.
     """
 
@@ -56,7 +76,7 @@ class Assumed(msgspec.Struct, frozen=True, kw_only=True):
     icc: float
     missing: float
     base: float | None = None
-    source: Literal["protocol", "pilot"]
+    source: Literal["protocol", "pilot", "file"]
     units: int | None = None
 
 
@@ -77,18 +97,47 @@ def assumed_by(protocol: Protocol) -> Assumed | None:
     )
 
 
-def pilot_assumption(protocol: Protocol, pilot: AnalysisContext) -> Assumed:
-    """Returns what a pilot shows of the gate comparison's first primary endpoint.
+def pilot_assumption(
+    protocol: Protocol, pilot: AnalysisContext, comparison: Comparison | None = None
+) -> Assumed:
+    """Returns what a pilot shows of a comparison's first primary endpoint.
 
     Args:
         protocol: the plan that is simulated; its endpoint says what is read.
         pilot: outcomes of the pilot, with its own plan; its arms have the same names.
+        comparison: of the plan; None for the gate comparison.
 
     Raises:
         RefusedError: The pilot lacks an arm, or has fewer than two pairs.
     """
-    comparison = gate_of(protocol)
     endpoint = next(each for each in protocol.endpoints if each.role == "primary")
+    pairs = pilot_pairs(protocol, pilot, comparison or gate_of(protocol), endpoint)
+    if pairs.treated is not None:
+        return _of_arms(pairs)
+    differences = pairs.completions[0].differences
+    n = len(differences)
+    control = pairs.completions[0].control
+    is_binary = endpoint.type in ONE_OR_NONE
+    by_share = is_binary or endpoint.type == "win_rate"
+    return Assumed(
+        discordance=float((differences != 0.0).sum()) / n if by_share else None,
+        sd=None if by_share else spread_of(differences),
+        icc=icc_of(differences, pairs.clusters),
+        missing=1.0 - n / pairs.planned,
+        base=_base(control.tolist(), differences.tolist(), is_binary=is_binary),
+        source="pilot",
+        units=n,
+    )
+
+
+def pilot_pairs(
+    protocol: Protocol, pilot: AnalysisContext, comparison: Comparison, endpoint: Endpoint
+) -> Pairs:
+    """Returns the pairs of a pilot under the plan's missing rules, logged where its scale is.
+
+    Raises:
+        RefusedError: The pilot lacks an arm, or has fewer than two pairs.
+    """
     lacking = {comparison.control, comparison.treatment} - set(pilot.plan.arms)
     if lacking:
         raise RefusedError(
@@ -96,6 +145,7 @@ def pilot_assumption(protocol: Protocol, pilot: AnalysisContext) -> Assumed:
             where=pilot.protocol.id,
             expected=f"arms {comparison.control} and {comparison.treatment}",
             found=", ".join(pilot.plan.arms),
+            todo=f"state comparisons.{comparison.name} in a file for --assume",
         )
     _check_kind(protocol, pilot.protocol)
     frame = replace(frame_of(pilot), protocol=_with_endpoint(pilot.protocol, protocol))
@@ -108,25 +158,19 @@ def pilot_assumption(protocol: Protocol, pilot: AnalysisContext) -> Assumed:
             expected="at least two complete pairs",
             found=str(len(pairs.units)),
         )
-    if scaled.treated is not None:
-        return _of_arms(scaled)
-    differences = scaled.completions[0].differences
-    n = len(differences)
-    mean = math.fsum(differences.tolist()) / n
-    spread = math.sqrt(math.fsum(((differences - mean) ** 2).tolist()) / (n - 1))
-    found = icc_anova(differences, scaled.clusters)
-    control = scaled.completions[0].control
-    is_binary = endpoint.type in ONE_OR_NONE
-    by_share = is_binary or endpoint.type == "win_rate"
-    return Assumed(
-        discordance=float((differences != 0.0).sum()) / n if by_share else None,
-        sd=None if by_share else spread,
-        icc=0.0 if isinstance(found, Undetermined) else min(max(found.icc, 0.0), 0.99),
-        missing=1.0 - n / pairs.planned,
-        base=_base(control.tolist(), differences.tolist(), is_binary=is_binary),
-        source="pilot",
-        units=n,
-    )
+    return scaled
+
+
+def spread_of(values: FloatArray) -> float:
+    """Returns the standard deviation of numbers, with one degree of freedom for their mean."""
+    mean = math.fsum(values.tolist()) / len(values)
+    return math.sqrt(math.fsum(((values - mean) ** 2).tolist()) / (len(values) - 1))
+
+
+def icc_of(values: FloatArray, clusters: IntArray) -> float:
+    """Returns the correlation in clusters that few units show, 0 to 0.99; 0 where none can be."""
+    found = icc_anova(values, clusters)
+    return 0.0 if isinstance(found, Undetermined) else min(max(found.icc, 0.0), 0.99)
 
 
 def _check_kind(protocol: Protocol, pilot: Protocol) -> None:
@@ -144,16 +188,20 @@ def _of_arms(pairs: Pairs) -> Assumed:
     """Returns what units in one arm each show: the spread around the mean of their arm."""
     rest = residuals_of_arms(pairs)
     n = len(rest)
-    found = icc_anova(rest, pairs.clusters)
     return Assumed(
         discordance=None,
-        sd=math.sqrt(math.fsum((rest * rest).tolist()) / (n - 2)),
-        icc=0.0 if isinstance(found, Undetermined) else min(max(found.icc, 0.0), 0.99),
+        sd=spread_in_arms(rest),
+        icc=icc_of(rest, pairs.clusters),
         missing=1.0 - n / pairs.planned,
         base=middle_of_arms(pairs),
         source="pilot",
         units=n,
     )
+
+
+def spread_in_arms(residuals: FloatArray) -> float:
+    """Returns the standard deviation of values around the mean of their arm, of which are two."""
+    return math.sqrt(math.fsum((residuals * residuals).tolist()) / (len(residuals) - 2))
 
 
 def model_of(protocol: Protocol, endpoint: Endpoint, assumed: Assumed, effect: float) -> PairModel:
@@ -199,9 +247,7 @@ def _check_discordance(discordance: float, least: float, assumed: Assumed) -> No
     if discordance < least:
         raise RefusedError(
             "the true difference is larger than the share of pairs that differ",
-            where="the pilot's discordance"
-            if assumed.source == "pilot"
-            else "power.assume.discordance",
+            where=_WHERE[assumed.source],
             expected=f"at least {least:g}",
             found=f"{discordance:g}",
         )

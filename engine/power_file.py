@@ -7,7 +7,10 @@ Rules:
 - The report must be about this protocol and run order, and by this version's numbers.
 - Only a simulation of the registered effect, with at least 100 runs a case, all of whose checked
   runs came out alike, is taken over.
-- What was assumed is the protocol's or a pilot's; the freeze keeps the whole report as a blob.
+- All that decides must have been simulated: every comparison, and the saving. Reports of earlier
+  versions that left them out are refused.
+- What was assumed is the protocol's, a pilot's or that of a file; the freeze keeps the whole report
+  as a blob.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ from fairtrial.ledger.protocol import Protocol
 from fairtrial.protocols.plan import Plan
 from fairtrial.verdicts.power_values import SimulatedPower
 
-from .simulating import Simulation, is_about
+from .assumed_savings import saving_endpoint
+from .simulating import is_about
+from .simulation_report import Simulation
 
 __all__ = ("RUNS_MIN", "parse_power_report")
 
@@ -49,7 +54,7 @@ def parse_power_report(data: bytes, protocol: Protocol, plan: Plan) -> Simulated
         raise _refused("a report with a simulation", "the formula alone")
     for expected, what in _problems(found, protocol, plan):
         raise _refused(expected, what)
-    at_effect, at_border = found.cases
+    at_effect, at_border = found.cases[:2]
     return SimulatedPower(
         report=blob_of(data),
         runs=found.runs,
@@ -68,11 +73,26 @@ def _problems(found: Simulation, protocol: Protocol, plan: Plan) -> Iterator[tup
         yield f"at least {RUNS_MIN} runs a case", str(found.runs)
     if found.agreed != found.checked:
         yield f"{found.checked} runs that came out alike", str(found.agreed)
+    lacking = _lacking(found, protocol)
+    if lacking:
+        yield "a simulation of all that decides", f"one without {lacking}"
     effect = protocol.power.effect
-    if [case.name for case in found.cases] != ["at_effect", "at_border"] or effect is None:
+    if [case.name for case in found.cases[:2]] != ["at_effect", "at_border"] or effect is None:
         yield "a simulation of the registered effect", "no effect"
     elif not math.isclose(abs(found.cases[0].effect), abs(effect), abs_tol=1e-12):
         yield f"the registered effect, {effect:g}", f"{found.cases[0].effect:g}"
+
+
+def _lacking(found: Simulation, protocol: Protocol) -> str:
+    """Returns what a report leaves out of a verdict; a plan of one comparison is its gate's."""
+    if len(protocol.analysis.comparisons) == 1 and saving_endpoint(protocol) is None:
+        return ""
+    assumed = {each.comparison: each for each in found.assumptions}
+    others = [each.name for each in protocol.analysis.comparisons if each.name not in assumed]
+    if others:
+        return f"comparison {others[0]}"
+    saved = any(each.saving is not None for each in found.assumptions)
+    return "" if saved or saving_endpoint(protocol) is None else "the saving"
 
 
 def _refused(expected: str, found: str) -> RefusedError:

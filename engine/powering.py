@@ -1,12 +1,12 @@
 """What a protocol can find, by formula and by simulation: the act behind `ledger power`.
 
-Leaves the formula to `verdicts/look_table.py`, the simulation to `simulating.py`, and what a report
-means for a freeze to `freezing.py`.
+Leaves the formula to `verdicts/look_table.py`, the simulation to `simulating.py`, what is assumed
+to `assumptions.py`, and what a report means for a freeze to `freezing.py`.
 
 Rules:
 - Nothing is written; a pilot's ledger is opened for reading.
-- An effect is turned so that the treatment is better; for non-inferiority and equivalence it
-  stands as it is written.
+- Without a spread of the primaries there is the formula's table alone; with one, all that decides
+  has to be assumed, or nothing is simulated.
 - A classical boundary is solved at the fractions where the looks really fall.
 """
 
@@ -21,19 +21,22 @@ import msgspec
 from fairtrial.analysis.classical import Family, classical_boundary, haybittle_peto
 from fairtrial.custody.trial import open_trial
 from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.given import TABLE_BYTES_MAX, read_given
 from fairtrial.ledger.protocol import Protocol, primaries
 from fairtrial.verdicts.boundaries import tests_of
+from fairtrial.verdicts.evaluate import AnalysisContext
 from fairtrial.verdicts.look_table import look_table
 from fairtrial.verdicts.power_terms import PowerTerms, lacking_assumption, power_terms
-from fairtrial.verdicts.power_values import PowerReport, decision_rules
-from fairtrial.verdicts.slot_values import direction
+from fairtrial.verdicts.power_values import PowerReport
 
-from .assuming import Assumed, assumed_by, pilot_assumption
+from .assuming import SIMULATED_TYPES
+from .assumptions import assumptions_of, implied_comparisons
+from .assumptions_file import Stated, parse_assumptions
 from .concluding import context_of
 from .freezing import Design, design_of
-from .registering import load_protocol
-from .simulated_outcomes import SIMULATED_TYPES
-from .simulating import Simulation, simulate
+from .registering import load_protocol, media_of
+from .simulating import simulate
+from .simulation_report import Simulation
 
 __all__ = ("BoundaryAnswer", "PowerAnswer", "boundary_of", "power_of")
 
@@ -91,6 +94,7 @@ def power_of(
     seed: int | None = None,
     pilot: Path | None = None,
     pilot_experiment: str | None = None,
+    assume: Path | None = None,
 ) -> PowerAnswer:
     """Returns what a protocol can find.
 
@@ -101,29 +105,37 @@ def power_of(
         seed: Of the draws; None for the design's.
         pilot: A ledger whose outcomes say how differences spread.
         pilot_experiment: Which of its experiments; None when there is only one.
+        assume: A file of assumptions; it comes before the pilot and the protocol.
 
     Raises:
-        ProtocolError: The protocol or its units aren't acceptable.
-        RefusedError: The pilot can't be used, or the effect is impossible under the assumption.
+        ProtocolError: The protocol, its units or the file of assumptions aren't acceptable.
+        RefusedError: The pilot can't be used, nothing is assumed of what decides, or the effect is
+            impossible under the assumption.
     """
     loaded = load_protocol(path)
     design = design_of(loaded.protocol, loaded.path.parent)
     protocol = design.protocol
-    assumed = assumed_by(protocol)
-    if pilot is not None:
-        assumed = _of_pilot(protocol, pilot, pilot_experiment)
-    why_not = _why_not(protocol, assumed, runs)
+    stated = None if assume is None else _stated(protocol, assume)
+    why_not = _never(protocol, runs)
+    assumed = None
+    if why_not is None:
+        shown = None if pilot is None else _outcomes_of(pilot, pilot_experiment)
+        assumed = assumptions_of(protocol, stated, shown)
     simulation = None
-    if assumed is not None and why_not is None:
+    if assumed is not None:
         simulation = simulate(
             protocol,
             design.plan,
             design.units,
             assumed,
-            effect=_turned(protocol, protocol.power.effect if effect is None else effect),
+            effect=protocol.power.effect if effect is None else effect,
             runs=runs,
             seed=protocol.design.seed if seed is None else seed,
+            stated=None if stated is None else stated.source,
         )
+    elif why_not is None:
+        lacking = lacking_assumption(protocol)
+        why_not = f"{lacking}; write it, or name a --pilot LEDGER"
     return PowerAnswer(
         experiment=protocol.id,
         formula=design.power,
@@ -177,19 +189,31 @@ def _rounded_up(z: float) -> float:
     return math.ceil(z * 1e6) / 1e6
 
 
-def _why_not(protocol: Protocol, assumed: Assumed | None, runs: int) -> str | None:
+def _never(protocol: Protocol, runs: int) -> str | None:
+    """Returns why a plan isn't simulated whatever is assumed; None where it can be."""
     if not runs:
         return "no run was asked for"
     others = [each.type for each in primaries(protocol) if each.type not in SIMULATED_TYPES]
-    if others:
-        return f"type {others[0]} is not simulated"
-    if assumed is None:
-        lacking = lacking_assumption(protocol)
-        return f"{lacking}; write it, or name a --pilot LEDGER"
-    return None
+    return f"type {others[0]} is not simulated" if others else None
 
 
-def _of_pilot(protocol: Protocol, pilot: Path, name: str | None) -> Assumed:
+def _stated(protocol: Protocol, path: Path) -> Stated:
+    data = read_given(
+        path,
+        what="the file of assumptions",
+        todo="docs/protocol.md shows one",
+        bytes_max=TABLE_BYTES_MAX,
+    )
+    return parse_assumptions(
+        data,
+        protocol,
+        name=str(path),
+        media=media_of(path),
+        implied=implied_comparisons(protocol),
+    )
+
+
+def _outcomes_of(pilot: Path, name: str | None) -> AnalysisContext:
     with open_trial(pilot, read_only=True) as trial:
         known = trial.experiment(name)
         if known.freeze_seq is None or known.slots is None:
@@ -199,16 +223,7 @@ def _of_pilot(protocol: Protocol, pilot: Path, name: str | None) -> Assumed:
                 expected="a frozen experiment with outcomes",
                 found="no freeze",
             )
-        context = context_of(trial, known, size=trial.log.head().size)
-        return pilot_assumption(protocol, context)
-
-
-def _turned(protocol: Protocol, effect: float | None) -> float | None:
-    """Returns the true difference to simulate, treatment minus control."""
-    if effect is None or decision_rules(protocol)[0] != "superiority":
-        return effect
-    endpoint = next(each for each in protocol.endpoints if each.role == "primary")
-    return abs(effect) if direction(endpoint) == "higher" else -abs(effect)
+        return context_of(trial, known, size=trial.log.head().size)
 
 
 def _spent(protocol: Protocol) -> Protocol:

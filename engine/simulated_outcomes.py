@@ -1,10 +1,13 @@
-"""Simulated pairs as outcomes of a frozen plan, so that the pipeline itself can read them. Pure.
+"""Simulated arms as outcomes of a frozen plan, so that the pipeline itself can read them. Pure.
 
-Leaves the pairs to `analysis/simulation.py`, and what a plan makes of them to `simulating.py`.
+Leaves the draws to `analysis/simulation.py` and `analysis/simulated_arms.py`, what is drawn to
+`simulated_comparisons.py`, and what a plan makes of it to `simulating.py`.
 
 Rules:
-- Only primary and harm endpoints of the gate comparison are simulated; each gets a score of its own
-  name. Harm endpoints of which one has a type that isn't simulated are left out together.
+- Simulated is every endpoint that decides: primaries, harm endpoints and that of the saving; each
+  gets a score of its own name. Harm endpoints of which one has a type that isn't simulated are left
+  out together.
+- Arms that no comparison names are not run.
 - All replicates of a unit have the unit's value, so every reducer gives it back.
 - A lost outcome has status `error`: the registered rule for that status applies.
 """
@@ -12,57 +15,54 @@ Rules:
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 import numpy as np
 
-from fairtrial.analysis.simulation import PairModel, SimulatedPairs, simulate_pairs
+from fairtrial.analysis.grouping import FloatArray
+from fairtrial.analysis.simulated_arms import SimulatedArms, simulate_arms
+from fairtrial.analysis.simulation import simulate_pairs
 from fairtrial.ledger.events import Decision
 from fairtrial.ledger.protocol import Protocol, primaries
 from fairtrial.ledger.slots import STATUSES
 from fairtrial.protocols.plan import Plan
 from fairtrial.protocols.units import Units
-from fairtrial.verdicts.boundaries import gate_of, share_of
-from fairtrial.verdicts.frames import Frame, build_frame
+from fairtrial.verdicts.frames import BoolArray, Frame, build_frame
 from fairtrial.verdicts.outcomes import Outcomes, ScoreColumn, collect_decisions
 
+from .assumed_savings import saving_endpoint
+from .assuming import SIMULATED_TYPES
+from .simulated_comparisons import Drawn
+
 __all__ = (
-    "SIMULATED_TYPES",
     "decisions_of",
     "draw",
     "simulated_frame",
     "simulated_protocol",
 )
 
-SIMULATED_TYPES = ("binary", "bounded", "continuous", "cost", "win_rate", "all_pass")
-
 _OK, _ERROR = STATUSES.index("ok") + 1, STATUSES.index("error") + 1
 _FIRST_STREAM = 16
 
 
 def simulated_protocol(protocol: Protocol) -> Protocol:
-    """Returns a protocol that decides as this one on its gate comparison alone."""
-    gate = gate_of(protocol)
+    """Returns a protocol that decides as this one on endpoints that can be drawn."""
     harms = [each for each in protocol.endpoints if each.role == "harm"]
     if not all(each.type in SIMULATED_TYPES for each in harms):
         harms = []
+    saving = saving_endpoint(protocol)
     endpoints = tuple(
         msgspec.structs.replace(endpoint, value=f"scores.{endpoint.name}")
-        for endpoint in (*primaries(protocol), *harms)
+        for endpoint in (*primaries(protocol), *harms, *([] if saving is None else [saving]))
     )
-    return msgspec.structs.replace(
-        protocol,
-        endpoints=endpoints,
-        analysis=msgspec.structs.replace(
-            protocol.analysis,
-            comparisons=(msgspec.structs.replace(gate, share=share_of(protocol, gate)),),
-        ),
-        decision=msgspec.structs.replace(
-            protocol.decision, saving=None, harm=protocol.decision.harm if harms else None
-        ),
+    decision = msgspec.structs.replace(
+        protocol.decision,
+        saving=None if saving is None else protocol.decision.saving,
+        harm=protocol.decision.harm if harms else None,
     )
+    return msgspec.structs.replace(protocol, endpoints=endpoints, decision=decision)
 
 
 def simulated_frame(protocol: Protocol, plan: Plan, units: Units) -> Frame:
@@ -70,46 +70,53 @@ def simulated_frame(protocol: Protocol, plan: Plan, units: Units) -> Frame:
     return build_frame(protocol, plan, units, collect_decisions((), plan.slot_count))
 
 
-def draw(frame: Frame, models: Mapping[str, PairModel], *, seed: int, run: int) -> Frame:
+def draw(frame: Frame, drawn: Sequence[Drawn], *, seed: int, run: int) -> Frame:
     """Returns the frame with the outcomes of one run.
 
     Args:
         frame: what `simulated_frame` returned.
-        models: what is assumed, by endpoint; loss is that of the first.
+        drawn: what is drawn; loss is that of a group's first endpoint.
         seed: of the simulation.
         run: number of the run, from 0.
     """
-    pairs = {
-        name: simulate_pairs(
-            model, frame.cluster_of, seed=seed, run=run, stream=_FIRST_STREAM + place
-        )
-        for place, (name, model) in enumerate(models.items())
-    }
-    first = next(iter(pairs.values()))
-    gate = frame.protocol.analysis.comparisons[0]
-    control = frame.arm_of == frame.plan.arms.index(gate.control)
-    treatment = frame.arm_of == frame.plan.arms.index(gate.treatment)
-    lost = first.lost[frame.unit_of]
-    gone = (control & (lost == 1)) | (treatment & (lost == 2)) | (lost == 3)
-    status = np.where(gone, _ERROR, np.where(control | treatment, _OK, 0)).astype(np.uint8)
+    count, units = len(frame.plan.arms), len(frame.plan.units)
+    values = {each.endpoint: np.full((count, units), np.nan) for each in drawn}
+    lost = np.zeros((count, units), dtype=np.bool_)
+    met = np.zeros(count, dtype=np.bool_)
+    for each in drawn:
+        arms = [frame.plan.arms.index(name) for name in each.arms]
+        found = _arms(frame, each, seed=seed, run=run)
+        values[each.endpoint][arms] = found.values
+        if not met[arms].any():
+            lost[arms] = found.lost
+        met[arms] = True
+    return _filled(frame, values, lost, met)
+
+
+def _arms(frame: Frame, drawn: Drawn, *, seed: int, run: int) -> SimulatedArms:
+    stream, clusters = _FIRST_STREAM + drawn.place, frame.cluster_of
+    first, *further = drawn.steps
+    if further:
+        return simulate_arms(drawn.steps, clusters, seed=seed, run=run, stream=stream)
+    pairs = simulate_pairs(first.model, clusters, seed=seed, run=run, stream=stream)
+    return SimulatedArms(
+        values=np.stack((pairs.control, pairs.treatment)),
+        lost=np.stack(((pairs.lost & 1) > 0, (pairs.lost & 2) > 0)),
+    )
+
+
+def _filled(frame: Frame, values: dict[str, FloatArray], lost: BoolArray, met: BoolArray) -> Frame:
+    gone, run = lost[frame.arm_of, frame.unit_of], met[frame.arm_of]
+    status = np.where(gone, _ERROR, np.where(run, _OK, 0)).astype(np.uint8)
     given = np.where(status == _OK, 2, 0).astype(np.uint8).tobytes()
-    outcomes = replace(
-        frame.outcomes,
-        status=bytearray(status.tobytes()),
-        scores={
-            name: ScoreColumn(values=_column(frame, each), given=bytearray(given))
-            for name, each in pairs.items()
-        },
-    )
+    scores = {
+        name: ScoreColumn(
+            values=array("d", each[frame.arm_of, frame.unit_of].tobytes()), given=bytearray(given)
+        )
+        for name, each in values.items()
+    }
+    outcomes = replace(frame.outcomes, status=bytearray(status.tobytes()), scores=scores)
     return replace(frame, outcomes=outcomes, status=status)
-
-
-def _column(frame: Frame, pairs: SimulatedPairs) -> array[float]:
-    treatment = frame.plan.arms.index(frame.protocol.analysis.comparisons[0].treatment)
-    values = np.where(
-        frame.arm_of == treatment, pairs.treatment[frame.unit_of], pairs.control[frame.unit_of]
-    )
-    return array("d", values.astype(np.float64).tobytes())
 
 
 def decisions_of(frame: Frame) -> Iterator[Decision]:

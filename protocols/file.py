@@ -26,13 +26,14 @@ from fairtrial.ledger.protocol import Protocol
 from .defaults import with_defaults
 from .fields import PROTOCOL
 from .nodes import Node, Reading, Value, nearest
+from .records import Record
 from .rules import check_rules
 from .support import check_supported
 
 if TYPE_CHECKING:
     from ruamel.yaml.events import Event, ScalarEvent
 
-__all__ = ("check_supported", "nearest", "parse_protocol", "parse_supported")
+__all__ = ("check_supported", "nearest", "parse_protocol", "parse_record", "parse_supported")
 
 DEPTH_MAX = 50
 
@@ -69,6 +70,20 @@ def parse_supported(data: bytes, *, name: str, media: Literal["yaml", "toml"]) -
     return protocol
 
 
+def parse_record(
+    data: bytes, record: Record, reading: Reading, media: Literal["yaml", "toml"]
+) -> object:
+    """Returns the fields of another file than the protocol, by the same rules of syntax.
+
+    Args:
+        data: The bytes of the file.
+        record: What the file may hold.
+        reading: Collects what isn't acceptable; it raises when it is asked to.
+        media: The file's syntax.
+    """
+    return record.read(_root(data, media, reading, begins="a mapping of known keys"), "", reading)
+
+
 def _read(data: bytes, reading: Reading, media: Literal["yaml", "toml"]) -> Protocol:
     root = _root(data, media, reading)
     values = PROTOCOL.read(root, "", reading)
@@ -78,7 +93,13 @@ def _read(data: bytes, reading: Reading, media: Literal["yaml", "toml"]) -> Prot
     return protocol
 
 
-def _root(data: bytes, media: Literal["yaml", "toml"], reading: Reading) -> Node:
+def _root(
+    data: bytes,
+    media: Literal["yaml", "toml"],
+    reading: Reading,
+    *,
+    begins: str = "`protocol: 1` and further keys",
+) -> Node:
     text = _text(data, reading)
     if media == "toml":
         from .toml import compose_toml
@@ -87,7 +108,7 @@ def _root(data: bytes, media: Literal["yaml", "toml"], reading: Reading) -> Node
     else:
         root = _compose_yaml(text, reading)
     if not isinstance(root.value, dict):
-        reading.bad("", "the file is not a mapping", expected="`protocol: 1` and further keys")
+        reading.bad("", "the file is not a mapping", expected=begins)
     # Without a tree there is nothing that a field could say beside it.
     if reading.problems and not isinstance(root.value, dict):
         reading.raise_problems()

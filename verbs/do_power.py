@@ -18,7 +18,7 @@ _FAMILIES = ("obrien_fleming", "pocock", "wang_tsiatis", "haybittle_peto")
     "power",
     example="""
     ledger power protocol.yaml --runs 2000
-    ledger power --json > power.json
+    ledger power --assume saving.yaml --json > power.json
     ledger power --boundary obrien_fleming
     """,
 )
@@ -40,6 +40,12 @@ _FAMILIES = ("obrien_fleming", "pocock", "wang_tsiatis", "haybittle_peto")
 )
 @click.option("--pilot-experiment", metavar="NAME", help="Which experiment of the pilot's ledger.")
 @click.option(
+    "--assume",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take what a saving, or one of several comparisons, assumes from this file.",
+)
+@click.option(
     "--boundary",
     type=click.Choice(_FAMILIES),
     help="Print the z list of this family for looks.boundary, and nothing else.",
@@ -54,14 +60,16 @@ def command(
     seed: int | None,
     pilot: Path | None,
     pilot_experiment: str | None,
+    assume: Path | None,
     boundary: str | None,
     delta: float | None,
 ) -> None:
     """Says what a plan can find: by formula, then by running the very protocol on simulated data.
 
-    The simulation goes through every look, guard and missing rule of the PROTOCOL, at the
-    registered effect and at the border where a claim would be an error. Nothing is written; the
-    JSON can go into a freeze: `ledger register --power-report power.json`.
+    The simulation goes through every look, guard and missing rule of the PROTOCOL, with all its
+    comparisons and its saving, at the registered effect and at the border where a claim would be an
+    error. What a saving assumes is stated in a file for --assume, or seen in a --pilot. Nothing is
+    written; the JSON can go into a freeze: `ledger register --power-report power.json`.
     """
     from fairtrial.engine.powering import boundary_of, power_of
 
@@ -81,6 +89,7 @@ def command(
         seed=seed,
         pilot=pilot,
         pilot_experiment=pilot_experiment,
+        assume=assume,
     )
     out.text(power_text(answer))
     out.end(answer, next_command=f"ledger check {shell_word(protocol)}")

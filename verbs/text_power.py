@@ -13,16 +13,21 @@ from collections.abc import Iterator
 
 import msgspec
 
+from fairtrial.engine.assumed_savings import AssumedSaving
+from fairtrial.engine.assuming import Assumed
+from fairtrial.engine.assumptions import AssumedComparison
 from fairtrial.engine.powering import BoundaryAnswer, PowerAnswer
-from fairtrial.engine.simulating import Simulation, SimulationCase
+from fairtrial.engine.simulation_report import Simulation, SimulationCase
 from fairtrial.verdicts.power_terms import PowerTerms
 
 from .output import label
 from .text_formula import assumed_text, formula_text
-from .text_numbers import count, quantity, signed
+from .text_numbers import clip, count, plain, quantity, signed
 from .text_rule import capacity_text
 
 __all__ = ("boundary_text", "power_text")
+
+_NAMES = {"at_effect": "at effect", "at_border": "at border", "at_saving_border": "at saving"}
 
 
 def power_text(answer: PowerAnswer) -> str:
@@ -48,7 +53,13 @@ def power_text(answer: PowerAnswer) -> str:
 
 def _simulation_lines(found: Simulation) -> Iterator[str]:
     yield label("simulated", f"{count(found.runs)} runs a case, seed {found.seed}")
-    yield label("", f"assumed: {_assumed_text(found)}")
+    several = len(found.assumptions) > 1
+    if not several:
+        yield label("", f"assumed: {_assumed_text(found.assumed)}")
+    for each in found.assumptions:
+        yield from _comparison_lines(each, several=several)
+    if found.stated is not None:
+        yield label("", f"the file says: {clip(found.stated, 120)}")
     if found.not_simulated:
         yield label("left out", "; ".join(found.not_simulated))
     for case in found.cases:
@@ -57,13 +68,43 @@ def _simulation_lines(found: Simulation) -> Iterator[str]:
     yield label("checked", f"computed again from events: {same} runs came out alike")
 
 
-def _assumed_text(found: Simulation) -> str:
-    assumed = found.assumed
-    where = "of the protocol" if assumed.units is None else f"of a pilot of {assumed.units} units"
+def _comparison_lines(found: AssumedComparison, *, several: bool) -> Iterator[str]:
+    """Yields what one of several comparisons assumes, and what its saving does."""
+    own = f"assumed of {found.comparison}: " if several else "assumed: "
+    if several and found.pairs is None:
+        yield label("", f"{own}nothing, it follows from the others")
+    elif several and found.pairs is not None:
+        effect = "" if found.effect is None else f"true difference {signed(found.effect)}, "
+        yield label("", f"{own}{effect}{_assumed_text(found.pairs)}")
+    if found.saving is not None:
+        yield label("", f"{own}{_saving_text(found.saving)}")
+
+
+def _saving_text(saving: AssumedSaving) -> str:
+    scale = "log scale" if saving.scale == "log" else "raw scale"
+    parts = [
+        f"saving on {saving.endpoint}: ratio {plain(saving.ratio)}",
+        f"sd {plain(saving.sd)} on the {scale}",
+        f"icc {plain(saving.icc)}",
+    ]
+    if saving.mean is not None:
+        parts.append(f"control's mean {plain(saving.mean)}")
+    if saving.level_sd is not None:
+        parts.append(f"level sd {plain(saving.level_sd)}, icc {plain(saving.level_icc or 0.0)}")
+    return f"{', '.join(parts)} ({_where(saving.source, saving.units)})"
+
+
+def _assumed_text(assumed: Assumed) -> str:
     text = assumed_text(
         discordance=assumed.discordance, sd=assumed.sd, icc=assumed.icc, missing=assumed.missing
     )
-    return f"{text} ({where})"
+    return f"{text} ({_where(assumed.source, assumed.units)})"
+
+
+def _where(source: str, units: int | None) -> str:
+    if source == "pilot":
+        return f"of a pilot of {units} units"
+    return "of the protocol" if source == "protocol" else "of the file of assumptions"
 
 
 def _of_protocol(terms: PowerTerms) -> str:
@@ -85,10 +126,16 @@ def _share(case: SimulationCase, runs: int) -> str:
 
 
 def _case_lines(case: SimulationCase, runs: int) -> Iterator[str]:
-    name = "at effect" if case.name == "at_effect" else "at border"
-    word = "power" if case.name == "at_effect" else "type-I error"
+    name, word = _NAMES[case.name], "power" if case.name == "at_effect" else "type-I error"
     verdicts = ", ".join(f"{word} {100 * part:.1f} %" for word, part in case.verdicts.items())
-    yield label(name, f"true difference {signed(case.effect)}: {word} {_share(case, runs)}")
+    truth = f"true difference {signed(case.effect)}"
+    if case.name == "at_saving_border":
+        truth += " and no more saved than the least"
+    yield label(name, f"{truth}: {word} {_share(case, runs)}")
+    if case.all_intended is not None and case.any_intended is not None:
+        each = ", ".join(f"{own} {100 * part:.1f} %" for own, part in case.comparisons.items())
+        both = f"all {100 * case.all_intended:.1f} %, any {100 * case.any_intended:.1f} %"
+        yield label("", f"by comparison: {each}; {both}")
     yield label("", f"verdicts: {verdicts}")
     if case.reasons:
         reasons = ", ".join(

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from fairtrial.engine.assumptions_file import FILE, parse_assumptions
 from fairtrial.ledger.protocol import encode_resolved
 from fairtrial.protocols.fields import PROTOCOL
 from fairtrial.protocols.file import parse_supported
+from fairtrial.protocols.records import MapOf, Record
 
 from .protocol_fields import Known, known_fields
 
@@ -23,7 +25,9 @@ ROWS = {
     if (cells := line.split(" | "))
 }
 FIELDS = known_fields()
-SMALL, *EXAMPLES = re.findall(r"```yaml\n(.*?)```", TEXT, flags=re.DOTALL)
+SMALL, *LATER = re.findall(r"```yaml\n(.*?)```", TEXT, flags=re.DOTALL)
+ASSUMED = [text for text in LATER if text.startswith("assumptions:")]
+EXAMPLES = [text for text in LATER if text not in ASSUMED]
 
 
 def test_the_table_has_the_fields_of_the_code_and_no_other() -> None:
@@ -74,3 +78,25 @@ def test_each_example_is_taken_and_changes_the_plan(example: str) -> None:
     small = parse_supported(SMALL.encode(), name="small", media="yaml")
     merged = parse_supported(_merged(example), name="example", media="yaml")
     assert encode_resolved(small) != encode_resolved(merged)
+
+
+def _paths(record: Record, before: str = "") -> set[str]:
+    """Returns the dotted names of a record's fields, of parts too."""
+    found: set[str] = set()
+    for name, entry in record.fields.items():
+        shape = entry.shape.value if isinstance(entry.shape, MapOf) else entry.shape
+        found |= {f"{before}{name}"}
+        if isinstance(shape, Record):
+            found |= _paths(shape, f"{name}." if name == "level" else "")
+    return found
+
+
+def test_the_file_of_assumptions_is_taken_and_each_field_is_said() -> None:
+    """The example goes with the example of a saving; every field has a word of its own."""
+    saving = next(text for text in EXAMPLES if "saving: {endpoint" in text)
+    protocol = parse_supported(_merged(saving), name="saving", media="yaml")
+    (example,) = ASSUMED
+    found = parse_assumptions(example.encode(), protocol, name="assume.yaml", media="yaml")
+    assert found.saving is not None
+    section = TEXT.partition("## Assumptions of a simulation")[2]
+    assert _paths(FILE) - {"level"} <= set(re.findall(r"`([a-z.]+)`", section))

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from fairtrial.engine.assuming import Assumed, assumed_by, model_of, pilot_assumption
+from fairtrial.engine.assumptions import for_all
 from fairtrial.engine.power_file import parse_power_report
-from fairtrial.engine.simulating import Simulation, is_about, simulate
+from fairtrial.engine.simulating import is_about, simulate
+from fairtrial.engine.simulation_report import Simulation
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.verdicts.look_table import power_findings
 
@@ -42,7 +44,7 @@ def simulated(
         trial.protocol,
         trial.plan,
         trial.units,
-        assumed,
+        for_all(trial.protocol, assumed),
         effect=effect,
         runs=runs,
         seed=seed,
@@ -97,7 +99,14 @@ def test_error_and_power_are_near_the_nominal_ones(bridge: Any) -> None:
     assumed = assumed_by(trial.protocol)
     assert assumed is not None
     found = simulate(
-        trial.protocol, trial.plan, trial.units, assumed, effect=0.1, runs=1200, seed=11, checked=2
+        trial.protocol,
+        trial.plan,
+        trial.units,
+        for_all(trial.protocol, assumed),
+        effect=0.1,
+        runs=1200,
+        seed=11,
+        checked=2,
     )
     at_effect, at_border = found.cases
     formula = power_findings(trial.protocol, trial.plan, trial.units).power

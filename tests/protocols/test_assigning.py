@@ -14,6 +14,7 @@ import pytest
 from fairtrial.analysis.assigned import assigned_difference
 from fairtrial.analysis.paired import ClusteredMean
 from fairtrial.engine.assuming import assumed_by
+from fairtrial.engine.assumptions import for_all
 from fairtrial.engine.simulating import simulate
 from fairtrial.ledger.errors import ProtocolError
 from fairtrial.ledger.events import Head
@@ -329,7 +330,14 @@ def test_equal_arms_rarely_reach_a_verdict(bridge: Bridge, clusters: int) -> Non
     assert assumed is not None
 
     found = simulate(
-        protocol, plan_of(protocol, units), units, assumed, effect=None, runs=300, seed=3, checked=2
+        protocol,
+        plan_of(protocol, units),
+        units,
+        for_all(protocol, assumed),
+        effect=None,
+        runs=300,
+        seed=3,
+        checked=2,
     )
 
     assert found.agreed == found.checked

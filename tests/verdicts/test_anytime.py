@@ -11,6 +11,7 @@ import pytest
 
 from fairtrial.analysis.confidence_sequences import betting_hedged, mcnemar_eprocess
 from fairtrial.engine.assuming import Assumed
+from fairtrial.engine.assumptions import for_all
 from fairtrial.engine.simulating import simulate
 from fairtrial.ledger.errors import ProtocolError
 from fairtrial.verdicts.conclude import conclude
@@ -89,7 +90,14 @@ def test_thirty_looks_keep_their_error(bridge: Any) -> None:
     base = trial(bridge, {"A": 0.5, "B": 0.5}, clusters=30)
     assumed = Assumed(discordance=0.5, sd=None, icc=0.1, missing=0.0, source="protocol")
     found = simulate(
-        base.protocol, base.plan, base.units, assumed, effect=None, runs=60, seed=5, checked=3
+        base.protocol,
+        base.plan,
+        base.units,
+        for_all(base.protocol, assumed),
+        effect=None,
+        runs=60,
+        seed=5,
+        checked=3,
     )
     assert found.agreed == found.checked
     assert found.cases[0].intended <= 0.07

@@ -13,6 +13,7 @@ import pytest
 
 from fairtrial.analysis.paired import ClusteredMean, clustered_mean, equal_weight_mean
 from fairtrial.engine.assuming import assumed_by
+from fairtrial.engine.assumptions import for_all
 from fairtrial.engine.simulating import simulate
 from fairtrial.ledger.errors import ProtocolError
 from fairtrial.ledger.events import Head
@@ -240,7 +241,16 @@ def test_simulated_power_and_error_are_those_of_the_formula(bridge: Bridge) -> N
     assert assumed is not None
     effect = 0.1
 
-    found = simulate(protocol, plan, units, assumed, effect=effect, runs=250, seed=2, checked=3)
+    found = simulate(
+        protocol,
+        plan,
+        units,
+        for_all(protocol, assumed),
+        effect=effect,
+        runs=250,
+        seed=2,
+        checked=3,
+    )
 
     power = {case.name: case.intended for case in found.cases}
     formula = power_findings(protocol, plan, units).power
