@@ -16,19 +16,24 @@ Figures are one line of JSON; a broken promise is exit code 1.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import random
 import shutil
 import sys
 import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from benchmarks.torture import NOT_FILES, STORES, BrokenError, calls_in, traced
+from benchmarks.torture import (
+    NOT_FILES,
+    STORES,
+    BrokenError,
+    calls_in,
+    on_each,
+    parser_of,
+    traced,
+)
 from fairtrial.custody.anchor_acts import checkpoint_ledger
 from fairtrial.custody.heads import HeadRecord, read_record
 from fairtrial.custody.keys import create_key
@@ -64,21 +69,9 @@ require: {commit: false}
 
 def main() -> int:
     """Carries out the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--store", choices=STORES, action="append")
-    parser.add_argument("--every", type=int, default=1, help="take each N-th system call alone")
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    given = parser.parse_args()
-    for store in given.store or STORES:
-        with TemporaryDirectory(prefix="fairtrial-torture-") as folder:
-            try:
-                figures = fault_points(store, Path(folder), given.every, given.seed)
-            except BrokenError as error:
-                sys.stderr.write(f"BROKEN in {store}: {error}\n")
-                return 1
-        sys.stdout.write(json.dumps(figures) + "\n")
-        sys.stdout.flush()
-    return 0
+    given = parser_of(__doc__).parse_args()
+    work = partial(fault_points, every=given.every, seed=given.seed)
+    return on_each(given.store or STORES, work)
 
 
 def fault_points(store: str, folder: Path, every: int, seed: int) -> dict[str, object]:

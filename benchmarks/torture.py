@@ -367,22 +367,36 @@ def check_fault(ledger: Path, said: bytes, what: str) -> None:
         raise BrokenError(f"{what}: done again, stored {positions_of(ledger)}")
 
 
-def main() -> int:
-    """Carries out the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("kills", "faults"))
+def parser_of(doc: str | None) -> argparse.ArgumentParser:
+    """Returns the options that every program of this kind has."""
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("--store", choices=STORES, action="append")
-    parser.add_argument("--points", type=int, default=5_000, help="kills in each store")
     parser.add_argument("--every", type=int, default=1, help="take each N-th system call alone")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    return parser
+
+
+def main() -> int:
+    """Carries out the command line; returns the exit code."""
+    parser = parser_of(__doc__)
+    parser.add_argument("what", choices=("kills", "faults"))
+    parser.add_argument("--points", type=int, default=5_000, help="kills in each store")
     given = parser.parse_args()
-    for store in given.store or STORES:
+
+    def work(store: str, folder: Path) -> dict[str, object]:
+        if given.what == "kills":
+            return kill_points(store, given.points, given.seed, folder)
+        return fault_points(store, folder, given.every, given.seed)
+
+    return on_each(given.store or STORES, work)
+
+
+def on_each(stores: Sequence[str], work: Callable[[str, Path], dict[str, object]]) -> int:
+    """Prints the figures of each store, made in a folder of its own; returns the exit code."""
+    for store in stores:
         with TemporaryDirectory(prefix="fairtrial-torture-") as folder:
             try:
-                if given.what == "kills":
-                    figures = kill_points(store, given.points, given.seed, Path(folder))
-                else:
-                    figures = fault_points(store, Path(folder), given.every, given.seed)
+                figures = work(store, Path(folder))
             except BrokenError as error:
                 sys.stderr.write(f"BROKEN in {store}: {error}\n")
                 return 1

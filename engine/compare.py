@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -37,7 +37,7 @@ from fairtrial.verdicts.wording import cluster_noun, in_points, plural, unit_nou
 from .outcome_table import OutcomeTable, read_outcome_table
 from .table_protocol import TableTrial, arm_names, table_trial
 
-__all__ = ("CompareReport", "TableTrial", "compare_table", "protocol_from_table")
+__all__ = ("Choices", "CompareReport", "TableTrial", "compare_table", "protocol_from_table")
 
 _NOWHERE = Head(size=0, root="0" * 64)
 
@@ -109,42 +109,38 @@ class _Implied(NamedTuple):
     plan: Plan
 
 
-def compare_table(
-    data: bytes,
-    *,
-    name: str,
-    arms: Sequence[str] | None = None,
-    control: str | None = None,
-    unit: str | None = None,
-    cluster: str | None = None,
-    value: str | None = None,
-    overlap: bool = False,
-) -> CompareReport:
+class Choices(TypedDict, total=False):
+    """What a table can't say by itself; each may be left out.
+
+    Attributes:
+        arms: Two columns of a wide table, or two values of a long table's column `arm`.
+        control: Which of the two is the incumbent; without it the first in the file.
+        unit: Column of unit ids; without it `unit`.
+        cluster: Column of clusters; without it `cluster` where there is one; "none" for none.
+        value: Column of the value; without it `passed`, else `score`.
+        overlap: Units that stand in one arm alone are left out; without it such tables are refused.
+    """
+
+    arms: Sequence[str] | None
+    control: str | None
+    unit: str | None
+    cluster: str | None
+    value: str | None
+    overlap: bool
+
+
+def compare_table(data: bytes, *, name: str, **choices: Unpack[Choices]) -> CompareReport:
     """Compares two arms in a table.
 
     Args:
         data: the bytes of the file, CSV or JSONL.
         name: of the file; its suffix tells JSONL.
-        arms: two columns of a wide table, or two values of a long table's column `arm`.
-        control: which of the two is the incumbent; without it the first in the file.
-        unit: column of unit ids; without it `unit`.
-        cluster: column of clusters; without it `cluster` where there is one; "none" for none.
-        value: column of the value; without it `passed`, else `score`.
-        overlap: units that stand in one arm alone are left out; without it such tables are refused.
+        choices: what the table can't say by itself.
 
     Raises:
         ProtocolError: The table can't be understood; every problem names its line or column.
     """
-    table = read_outcome_table(
-        data,
-        name=name,
-        arms=arms,
-        control=control,
-        unit=unit,
-        cluster=cluster,
-        value=value,
-        overlap=overlap,
-    )
+    table = read_outcome_table(data, name=name, **choices)
     implied = _imply(table, data, "comparison")
     context = _concluded(implied)
     body = conclude(context)
@@ -156,16 +152,7 @@ def compare_table(
 
 
 def protocol_from_table(
-    data: bytes,
-    *,
-    name: str,
-    id: str | None = None,
-    arms: Sequence[str] | None = None,
-    control: str | None = None,
-    unit: str | None = None,
-    cluster: str | None = None,
-    value: str | None = None,
-    overlap: bool = False,
+    data: bytes, *, name: str, id: str | None = None, **choices: Unpack[Choices]
 ) -> TableTrial:
     """Returns protocol, units and outcomes of a trial made from a table.
 
@@ -173,26 +160,12 @@ def protocol_from_table(
         data: the bytes of the file.
         name: of the file.
         id: of the experiment; without it made from the file's name.
-        arms: this and the rest as for `compare_table`.
-        control: the incumbent.
-        unit: column of unit ids.
-        cluster: column of clusters.
-        value: column of the value.
-        overlap: as for `compare_table`.
+        choices: as for `compare_table`.
 
     Raises:
         ProtocolError: The table can't be understood.
     """
-    table = read_outcome_table(
-        data,
-        name=name,
-        arms=arms,
-        control=control,
-        unit=unit,
-        cluster=cluster,
-        value=value,
-        overlap=overlap,
-    )
+    table = read_outcome_table(data, name=name, **choices)
     return _imply(table, data, id or _id(name)).trial
 
 

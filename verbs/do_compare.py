@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import output_options, verb
 from .output import Output
 from .table_options import init_command, read_table_file, table_options
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from fairtrial.engine.compare import Choices
 
 __all__ = ("command",)
 
@@ -23,16 +29,7 @@ __all__ = ("command",)
 @click.argument("table", type=click.Path(path_type=Path))
 @table_options
 @output_options
-def command(
-    out: Output,
-    table: Path,
-    arms: tuple[str, ...] | None,
-    incumbent: str | None,
-    unit: str | None,
-    cluster: str | None,
-    value: str | None,
-    overlap: bool,
-) -> None:
+def command(out: Output, table: Path, **choices: Unpack[Choices]) -> None:
     """Compares two arms in a TABLE of outcomes (CSV or JSONL); writes nothing.
 
     A long table has a row an outcome, with columns unit, arm and passed (or score); a wide one has
@@ -43,24 +40,8 @@ def command(
 
     from .text_compare import compare_text, would_be_line
 
-    report = compare_table(
-        read_table_file(table),
-        name=table.name,
-        arms=arms,
-        control=incumbent,
-        unit=unit,
-        cluster=cluster,
-        value=value,
-        overlap=overlap,
-    )
-    given = {
-        "arms": ",".join(arms) if arms is not None else None,
-        "incumbent": incumbent,
-        "unit": unit,
-        "cluster": cluster,
-        "value": value,
-    }
-    following = init_command(table, given, overlap=overlap)
+    report = compare_table(read_table_file(table), name=table.name, **choices)
+    following = init_command(table, choices)
     if out.quiet:
         out.essential(would_be_line(report))
     out.text(compare_text(report, following=following))

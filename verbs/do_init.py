@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import output_options, verb
 from .output import Output, label, shell_word
 from .table_options import read_table_file, table_options
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from fairtrial.engine.compare import Choices
 
 __all__ = ("command",)
 
@@ -45,12 +51,7 @@ def command(
     out: Output,
     folder: Path,
     source: Path | None,
-    arms: tuple[str, ...] | None,
-    incumbent: str | None,
-    unit: str | None,
-    cluster: str | None,
-    value: str | None,
-    overlap: bool,
+    **choices: Unpack[Choices],
 ) -> None:
     """Writes a commented protocol, units and an agent into FOLDER (default: this one).
 
@@ -62,7 +63,7 @@ def command(
     id = experiment_id(os.path.basename(os.path.realpath(folder)))
     files: dict[str, str | bytes]
     if source is None:
-        if overlap or any(one is not None for one in (arms, incumbent, unit, cluster, value)):
+        if any(one not in (None, False) for one in choices.values()):
             raise click.UsageError(
                 "--arms, --incumbent, --unit, --cluster, --value, --overlap go with --from"
             )
@@ -70,17 +71,7 @@ def command(
     else:
         from fairtrial.engine.compare import protocol_from_table
 
-        made = protocol_from_table(
-            read_table_file(source),
-            name=source.name,
-            id=id,
-            arms=arms,
-            control=incumbent,
-            unit=unit,
-            cluster=cluster,
-            value=value,
-            overlap=overlap,
-        )
+        made = protocol_from_table(read_table_file(source), name=source.name, id=id, **choices)
         files = {
             "protocol.yaml": made.protocol,
             "units.csv": made.units,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .output import shell_word
+
+if TYPE_CHECKING:
+    from fairtrial.engine.compare import Choices
 
 __all__ = ("init_command", "read_table_file", "split_arms", "table_options")
 
@@ -23,7 +26,12 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
             callback=split_arms,
             help="Two columns of a wide table, or two values of the column arm.",
         ),
-        click.option("--incumbent", metavar="ARM", help="The control; default: first in the file."),
+        click.option(
+            "--incumbent",
+            "control",
+            metavar="ARM",
+            help="The control; default: first in the file.",
+        ),
         click.option("--unit", metavar="COLUMN", help="Unit ids; default: unit."),
         click.option(
             "--cluster",
@@ -42,29 +50,24 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def init_command(source: Path, options: Mapping[str, str | None], *, overlap: bool = False) -> str:
-    """Returns the command that puts a table on record as it was read here, for a shell.
-
-    Args:
-        source: The table.
-        options: What was given, by the option's name; None: not given.
-        overlap: Whether units in one arm alone are left out.
-    """
+def init_command(source: Path, choices: Choices) -> str:
+    """Returns the command that puts a table on record as it was read here, for a shell."""
+    arms = choices.get("arms")
+    options = {
+        "--arms": None if arms is None else ",".join(arms),
+        "--incumbent": choices.get("control"),
+        "--unit": choices.get("unit"),
+        "--cluster": choices.get("cluster"),
+        "--value": choices.get("value"),
+    }
     given = [
         word
         for name, value in options.items()
         if value is not None
-        for word in (f"--{name}", quote(value))
+        for word in (name, quote(value))
     ]
-    return " ".join(
-        [
-            "ledger init --from",
-            shell_word(source),
-            *given,
-            *(["--overlap"] if overlap else []),
-            "TRIAL",
-        ]
-    )
+    given += ["--overlap"] if choices.get("overlap") else []
+    return " ".join(["ledger init --from", shell_word(source), *given, "TRIAL"])
 
 
 def split_arms(

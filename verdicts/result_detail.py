@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final as Constant
+from typing import NotRequired, TypedDict, Unpack
 
 import msgspec
 
@@ -41,30 +42,35 @@ from .result_numbers import (
 from .tipping import Change, Tipping
 from .wording import cluster_noun, plural, unit_noun
 
-__all__ = ("detail", "frame_shape", "look_rows")
+__all__ = ("Told", "detail", "frame_shape", "look_rows")
 
 _EXCLUDED_MAX: Constant = 1000
 _NANO: Constant = 1e9
 
 
-def detail(
-    context: AnalysisContext,
-    body: ResultBody,
-    *,
-    experiment: str,
-    basis: Head,
-    spend_nanousd: Mapping[str, int],
-    stop_note: str | None = None,
-) -> bytes:
+class Told(TypedDict):
+    """What the long form of a result says that neither numbers nor body hold.
+
+    Attributes:
+        experiment: Name of the experiment.
+        basis: The head that the numbers were computed from.
+        spend_nanousd: Spend of each arm, retries and crashed attempts counted.
+        stop_note: The reason that a person gave for ending early.
+    """
+
+    experiment: str
+    basis: Head
+    spend_nanousd: Mapping[str, int]
+    stop_note: NotRequired[str | None]
+
+
+def detail(context: AnalysisContext, body: ResultBody, **told: Unpack[Told]) -> bytes:
     """Returns the bytes of `ledger result --json`.
 
     Args:
         context: what `conclude` was given.
         body: what it returned.
-        experiment: name of the experiment.
-        basis: the head that the numbers were computed from.
-        spend_nanousd: spend of each arm, retries and crashed attempts counted.
-        stop_note: the reason that a person gave for ending early.
+        told: of the experiment as a whole.
     """
     frame = frame_of(context)
     found = endings(context, frame)
@@ -73,10 +79,7 @@ def detail(
     shape = frame_shape(
         context,
         body,
-        experiment=experiment,
-        basis=basis,
-        spend_nanousd=spend_nanousd,
-        stop_note=stop_note,
+        told,
         paired=int(pairs.units.size),
         clusters=len(set(pairs.clusters.tolist())),
         comparisons=[_comparison(context, frame, ending) for ending in found],
@@ -87,11 +90,8 @@ def detail(
 def frame_shape(
     context: AnalysisContext,
     body: ResultBody,
+    told: Told,
     *,
-    experiment: str,
-    basis: Head,
-    spend_nanousd: Mapping[str, int],
-    stop_note: str | None,
     paired: int,
     clusters: int,
     comparisons: list[Json],
@@ -101,17 +101,15 @@ def frame_shape(
     Args:
         context: what the result was computed from.
         body: of the event.
-        experiment: name of the experiment.
-        basis: the head that the numbers were computed from.
-        spend_nanousd: spend of each arm.
-        stop_note: the reason that a person gave for ending early.
+        told: of the experiment as a whole.
         paired: units that count, in `clusters`.
         clusters: of them.
         comparisons: in their registered order.
     """
+    basis, spend_nanousd = told["basis"], told["spend_nanousd"]
     shape: Json = {
         "v": 1,
-        "experiment": experiment,
+        "experiment": told["experiment"],
         "verdict": body.verdict,
         "reason": body.reason,
         "reason_code": body.reason_code,
@@ -124,7 +122,7 @@ def frame_shape(
         "method": body.method,
         "labels": {name: arm.label for name, arm in context.protocol.arms.items()},
         "stopped_by": body.stopped_by,
-        "stop_note": stop_note,
+        "stop_note": told.get("stop_note"),
         "units": _units(context, body, paired, clusters),
         "comparisons": comparisons,
         "deviations": _deviations(context),

@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Unpack
 
 import msgspec
 
@@ -19,14 +19,13 @@ from fairtrial.analysis.block_rules import Flagging, Threshold
 from fairtrial.analysis.precision_bounds import PrecisionBound
 from fairtrial.analysis.values import Undetermined
 from fairtrial.analysis.verdict import Verdict
-from fairtrial.ledger.events import Head
 from fairtrial.ledger.protocol import Population, Protocol
 
 from .beside import Json
 from .boundaries import gate_of
 from .evaluate import AnalysisContext
 from .result_body import ResultBody
-from .result_detail import frame_shape, look_rows
+from .result_detail import Told, frame_shape, look_rows
 from .rule_design import simulated_bounds
 from .rule_differences import Difference, differences
 from .rule_flags import (
@@ -46,33 +45,19 @@ from .rule_verdict import Judgement, primary_population
 __all__ = ("rule_detail",)
 
 
-def rule_detail(
-    context: AnalysisContext,
-    body: ResultBody,
-    *,
-    experiment: str,
-    basis: Head,
-    spend_nanousd: Mapping[str, int],
-    stop_note: str | None = None,
-) -> bytes:
+def rule_detail(context: AnalysisContext, body: ResultBody, **told: Unpack[Told]) -> bytes:
     """Returns the bytes of `ledger result --json`.
 
     Args:
         context: what `conclude_rule` was given.
         body: what it returned.
-        experiment: name of the experiment.
-        basis: the head that the numbers were computed from.
-        spend_nanousd: spend of the scoring pass; nothing, as its budget is 0.
-        stop_note: the reason that a person gave for ending early.
+        told: of the experiment as a whole; nothing is spent, as the budget is 0.
     """
     found = ended_judgement(context)
     shape = frame_shape(
         context,
         body,
-        experiment=experiment,
-        basis=basis,
-        spend_nanousd=spend_nanousd,
-        stop_note=stop_note,
+        told,
         paired=int(found.scores.places.size),
         clusters=len(set(found.scores.scored.clusters.tolist())),
         comparisons=[_comparison(context, found)],
