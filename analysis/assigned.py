@@ -1,9 +1,9 @@
 """The difference between two arms when each unit is in one of them.
 
 Job: from one number a unit, its arm and its cluster, the difference of means (treatment minus
-control), CR0 to CR3, the Satterthwaite degrees of freedom of the arm contrast, the test and the
-interval, and what the frozen assignment alone tells of information and of the least p. Leaves the
-assignment itself to the engine, and pairs to `paired`.
+control), CR0 to CR3, the Satterthwaite degrees of freedom of the arm contrast, and what the frozen
+assignment alone tells of information and of the least p. Leaves what decides to
+`assigned_deciding`, the assignment itself to the engine, and pairs to `paired`.
 
 Rules:
     - One regression, y on arm, with clusters: it holds where a cluster lies in one arm, where it
@@ -26,16 +26,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from .deciding import Deciding
-from .distributions import t_upper_quantile
 from .grouping import FloatArray, IntArray, exact_sum, group
-from .paired import ClusteredMean, mean_of_groups, t_interval, t_test
+from .paired import ClusteredMean, mean_of_groups
 from .values import Estimand, Undetermined
 
 __all__ = (
@@ -45,7 +42,6 @@ __all__ = (
     "assigned_difference",
     "assigned_fractions",
     "assigned_weights",
-    "deciding_assigned",
     "least_p",
 )
 
@@ -214,54 +210,6 @@ def least_p(counts: ArmCounts) -> float:
     fewer = min(treated, clusters - treated)
     # At least 2^fewer ways: above 2^_BITS no float holds the p. Integers divide without overflow.
     return 0.0 if fewer > _BITS else min(1.0, 2 / math.comb(clusters, fewer))
-
-
-def deciding_assigned(
-    values: FloatArray,
-    treated: _BoolArray,
-    clusters: IntArray,
-    *,
-    estimand: Estimand,
-    nominal_p: float,
-    null: float = 0.0,
-) -> Deciding | Undetermined:
-    """Computes the deciding interval of treatment minus control between units in one arm each.
-
-    Args:
-        values: one number a unit, shape (n,), finite.
-        treated: whether the unit is in the treatment arm, shape (n,).
-        clusters: integer code of each unit's cluster, shape (n,).
-        estimand: weight of a unit or of a cluster.
-        nominal_p: two-sided p that the look allows, in (0, 1).
-        null: difference at which the test is computed.
-    """
-    if not 0.0 < nominal_p < 1.0:
-        raise ValueError(f"nominal_p: expected a number in (0, 1), found {nominal_p}")
-    found = assigned_difference(values, treated, clusters, estimand=estimand)
-    if isinstance(found, Undetermined):
-        return found
-    interval, p = t_interval(found, alpha=nominal_p), t_test(found, null=null)
-    if isinstance(interval, Undetermined):
-        return interval
-    assert not isinstance(p, Undetermined)
-    return Deciding(
-        estimate=found.estimate,
-        standard_error=found.standard_error,
-        df=found.df,
-        lower=interval.lower,
-        upper=interval.upper,
-        t_critical=t_upper_quantile(nominal_p / 2.0, found.df),
-        tests=MappingProxyType({"cr2_t": p}),
-        p_value=p,
-        method="cr2_t",
-        parts=(interval,),
-        degenerate=False,
-        n=found.n,
-        clusters=found.clusters,
-        discordant_clusters=0,
-        only_control=0,
-        only_treatment=0,
-    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

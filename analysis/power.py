@@ -27,7 +27,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from .assigned import ArmCounts, assigned_df, assigned_weights, least_p
+from .assigned import ArmCounts, assigned_weights, least_p
+from .assigned_deciding import deciding_df
 from .distributions import (
     chi2_quantile,
     noncentral_t_cdf,
@@ -290,7 +291,7 @@ def _equivalence_power(
 
 def _df(plan: Plan) -> float | Undetermined:
     if plan.counts is not None:
-        return assigned_df(plan.counts, estimand=plan.estimand)
+        return deciding_df(plan.counts, estimand=plan.estimand)
     df = satterthwaite_df(plan.sizes)
     if isinstance(df, Undetermined) or plan.estimand == "unit_weighted":
         return df

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairtrial.analysis.assigned import deciding_assigned
+from fairtrial.analysis.assigned_deciding import deciding_assigned
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.labelled import deciding_auc, deciding_precision
 from fairtrial.analysis.simulation import PairModel, SimulatedPairs, simulate_pairs

@@ -38,6 +38,7 @@ Detail = Mapping[str, Any]
 
 _METHODS = {
     "cr2_t": "CR2-t",
+    "cr2_t_whole_clusters": "CR2-t of whole clusters",
     "cluster_means_t": "t on cluster means",
     "tango": "Tango",
     "betting": "hedged betting, at any time",
@@ -48,7 +49,9 @@ _METHODS = {
     "jackknife_t": "jackknife t",
     "tango_cluster_adjusted": "cluster-adjusted Tango",
 }
-_T_METHODS = frozenset(("cr2_t", "cluster_means_t", "obuchowski_t", "jackknife_t"))
+_T_METHODS = frozenset(
+    ("cr2_t", "cr2_t_whole_clusters", "cluster_means_t", "obuchowski_t", "jackknife_t")
+)
 _BESIDE = {
     "sign_flip": "sign flip",
     "bootstrap": "studentised bootstrap",

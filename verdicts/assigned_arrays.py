@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from fairtrial.analysis.assigned import assigned_difference
+from fairtrial.analysis.assigned_deciding import difference_with_df
 from fairtrial.analysis.grouping import FloatArray, group
 from fairtrial.analysis.paired import ClusteredMean
 from fairtrial.analysis.sampleratio import by_cluster_ratio, by_unit_ratio
@@ -49,14 +49,14 @@ def arm_difference(pairs: Pairs, estimand: Estimand) -> ClusteredMean | Undeterm
     assert pairs.treated is not None
     sides = [in_arm(each, pairs) for each in (pairs.completions[0], pairs.completions[-1])]
     middle = np.asarray((sides[0] + sides[1]) / 2.0)
-    return assigned_difference(middle, pairs.treated, pairs.clusters, estimand=estimand)
+    return difference_with_df(middle, pairs.treated, pairs.clusters, estimand=estimand)
 
 
 def is_flat(pairs: Pairs, estimand: Estimand) -> bool:
     """Returns whether neither arm varies between clusters, in some completion."""
     assert pairs.treated is not None
     for each in pairs.completions:
-        found = assigned_difference(
+        found = difference_with_df(
             in_arm(each, pairs), pairs.treated, pairs.clusters, estimand=estimand
         )
         if isinstance(found, ClusteredMean) and found.degenerate:

@@ -25,11 +25,11 @@ from typing import Final, Literal
 
 from fairtrial.analysis.assigned import (
     ArmCounts,
-    assigned_df,
     assigned_fractions,
     assigned_weights,
     least_p,
 )
+from fairtrial.analysis.assigned_deciding import deciding_df
 from fairtrial.analysis.distributions import normal_sf
 from fairtrial.analysis.grouping import IntArray, exact_sum
 from fairtrial.analysis.paired import satterthwaite_df
@@ -377,7 +377,7 @@ def _information(protocol: Protocol, endpoint: Endpoint, sizes: IntArray) -> flo
 
 def _design_df(protocol: Protocol, endpoint: Endpoint, sizes: IntArray | ArmCounts) -> float | None:
     if isinstance(sizes, ArmCounts):
-        found = assigned_df(sizes, estimand=protocol.analysis.estimand)
+        found = deciding_df(sizes, estimand=protocol.analysis.estimand)
         return None if isinstance(found, Undetermined) else found
     if endpoint.type in ("auc", "precision") or protocol.analysis.estimand == "cluster_weighted":
         return float(sizes.size - 1) if sizes.size > 1 else None

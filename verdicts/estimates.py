@@ -24,7 +24,7 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from fairtrial.analysis.anytime import deciding_sequence
-from fairtrial.analysis.assigned import deciding_assigned
+from fairtrial.analysis.assigned_deciding import deciding_assigned
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.grouping import FloatArray, Groups, IntArray, exact_sum, group
 from fairtrial.analysis.guarded import NOT_COMPUTABLE, all_finite, computed

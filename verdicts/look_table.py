@@ -13,7 +13,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, get_args
 
@@ -52,8 +51,6 @@ __all__ = (
     "power_findings",
 )
 
-# Below this share of clusters that weigh alike, sizes are called unequal.
-_EVEN_ENOUGH: Final = 0.95
 # The findings that refuse a freeze; `not_assessed` is printed and stored, no more.
 _REFUSING: Final = ("no_verdict_possible", "impossible", "underpowered")
 
@@ -229,16 +226,6 @@ def _guard_sentence(protocol: Protocol, plan: Plan, units: Units, found: Endpoin
     return sentence(protocol, code, plan_facts(protocol, comparison, endpoint, kept))
 
 
-def _weighs_unequal_clusters(protocol: Protocol, plan: Plan) -> bool:
-    """Returns whether large clusters weigh more than the degrees of freedom know."""
-    assign = protocol.design.assign
-    if assign is None or assign.by != "cluster" or protocol.analysis.estimand != "unit_weighted":
-        return False
-    sizes = Counter(plan.clusters).values()
-    effective = sum(sizes) ** 2 / sum(size * size for size in sizes)
-    return effective < _EVEN_ENOUGH * len(sizes)
-
-
 def _warnings(
     protocol: Protocol,
     plan: Plan,
@@ -249,12 +236,6 @@ def _warnings(
     for name in reasons:
         if name not in findings:
             yield f"power.accept.{name} has a reason and nothing to accept"
-    if _weighs_unequal_clusters(protocol, plan):
-        yield (
-            f"whole {plural(cluster_noun(protocol))} of unequal size are assigned and each unit"
-            " counts once: equal arms would end in a verdict in 6 to 7 % of runs where 5 % is"
-            " meant; analysis.estimand: cluster_weighted comes nearer"
-        )
     tests = tests_of(protocol)
     for number, look in enumerate(looks, start=1):
         for test, boundary in zip(tests, look.tests, strict=True):

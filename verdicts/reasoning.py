@@ -29,6 +29,7 @@ __all__ = ("reason_text",)
 
 _METHODS: Constant = {
     "cr2_t": "the t interval",
+    "cr2_t_whole_clusters": "the t interval",
     "cluster_means_t": "the t interval",
     "obuchowski_t": "the t interval",
     "jackknife_t": "the t interval",

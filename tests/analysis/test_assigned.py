@@ -16,9 +16,9 @@ from fairtrial.analysis.assigned import (
     assigned_df,
     assigned_difference,
     assigned_weights,
-    deciding_assigned,
     least_p,
 )
+from fairtrial.analysis.assigned_deciding import deciding_assigned
 from fairtrial.analysis.deciding import Deciding
 from fairtrial.analysis.paired import ClusteredMean, clustered_mean, t_interval
 from fairtrial.analysis.values import Estimand, Interval, Undetermined

@@ -258,25 +258,3 @@ def test_look_that_cannot_decide_says_what_it_would_need(
     found = report(empty(bridge, clusters, size, looks=looks))
     (warning,) = [text for text in found.warnings if text.startswith("look 1 can't decide")]
     assert need in warning
-
-
-def test_whole_clusters_of_unequal_size_are_warned_of(bridge: Any) -> None:
-    """Counting units once, clusters of unequal size err more than stated; other plans don't."""
-    uneven = "unit,cluster\n" + "".join(
-        f"u{c:03}-{u},c{c:03}\n" for c in range(20) for u in range(2 + 2 * (c % 5))
-    )
-
-    def warned(table: str, by: str, estimand: str) -> bool:
-        trial = bridge.trial(
-            table,
-            lambda unit, arm, r: {},
-            design=f"{{pairing: assigned, seed: 7, assign: {{by: {by}, ratio: {{A: 1, B: 1}}}}}}",
-            analysis=f"{{estimand: {estimand}, alpha: 0.05}}",
-        )
-        found = power_findings(trial.protocol, trial.plan, trial.units).warnings
-        return any("cluster_weighted comes nearer" in text for text in found)
-
-    assert warned(uneven, "cluster", "unit_weighted")
-    assert not warned(uneven, "cluster", "cluster_weighted")
-    assert not warned(uneven, "unit", "unit_weighted")
-    assert not warned(bridge.units(20, 6), "cluster", "unit_weighted")
