@@ -14,8 +14,8 @@ Rules:
       right or wrong together. Else n* = p(1-p)/V (z/t)^2, at most n, with V the jackknife over
       clusters and t with k-1 df, k = (sum w)^2 / sum w^2 for the rarer kind of flag, w a cluster.
     - The lower bound adds to V what one more cluster as bad as the worst would: a sample that looks
-      better than the truth also shows too little clumping. Without it the error was 4.2 %, with it
-      at most 2.5 % (docs/statistics.md).
+      better than the truth also shows too little clumping. What error is left stands in
+      docs/statistics.md.
 
 Source:
     Korn and Graubard (1998) for n*; Wilson (1927); Clopper and Pearson (1934); Bates et al. (2021)

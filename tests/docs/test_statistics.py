@@ -1,4 +1,4 @@
-"""The pages on statistics name what the tool has, and their table is the one of the benchmark."""
+"""The pages on statistics name what the tool has, and their tables are those of the benchmarks."""
 
 from __future__ import annotations
 
@@ -26,15 +26,29 @@ def test_every_type_has_a_row() -> None:
     assert [] == [name for name in get_args(EndpointType) if f"`{name}`" not in text]
 
 
+def table(head: str) -> tuple[list[str], list[str]]:
+    """Returns the heads of a table's columns and rows, by how its first line begins."""
+    text = page("statistics.md")
+    lines = text[text.index(head) :].split("\n\n")[0].splitlines()
+    columns = [cell.strip() for cell in lines[0].strip("| ").split(" | ")][1:]
+    return columns, [line.split(" | ")[0].removeprefix("| ") for line in lines[2:]]
+
+
 def test_table_has_the_rows_of_the_benchmark() -> None:
     """Each row of the coverage table is made by the benchmark, and none is left out."""
     made = runpy.run_path(str(ROOT / "benchmarks" / "coverage.py"))
-    text = page("statistics.md")
-    table = text[text.index("| method and data |") :].split("\n\n")[0]
-    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]]
+    columns, rows = table("| method and data |")
     assert list(made["CELLS"]) == rows
-    columns = re.findall(r"\d+", table.splitlines()[0])
     assert [str(count) for count in made["CLUSTERS"]] == columns
+
+
+def test_tables_of_errors_have_the_cells_of_their_benchmarks() -> None:
+    """Flags at a target and win rates between equal arms: rows and columns are those made."""
+    flags = runpy.run_path(str(ROOT / "benchmarks" / "flag_errors.py"))
+    assert (list(flags["designs"]()), list(flags["ROWS"])) == table("| bound, icc |")
+    wins = runpy.run_path(str(ROOT / "benchmarks" / "win_rate_errors.py"))
+    heads = [f"{count} clusters" for count in wins["CLUSTERS"]]
+    assert (heads, list(wins["ESTIMANDS"])) == table("| estimand | 12")
 
 
 def test_each_module_of_analysis_has_its_method() -> None:
