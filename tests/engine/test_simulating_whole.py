@@ -127,7 +127,7 @@ def test_a_level_that_varies_costs_power_on_the_raw_scale_alone(bridge: Any) -> 
         for spread in (0.0, 1.2)
     )
     powers = [
-        of_saving(bridge, each, scale=scale, runs=200).cases[0].intended
+        of_saving(bridge, each, scale=scale, runs=80).cases[0].intended
         for scale, each in product(("log", "both"), (calm, wild))
     ]
     log_calm, log_wild, both_calm, both_wild = powers
