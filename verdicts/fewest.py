@@ -45,7 +45,7 @@ class Step:
         treatment_worst: how many of those are treatment's own; the rest are control's, at best.
         estimate: treatment minus control.
         lower: limit of the deciding interval; `upper` likewise; None where there is none.
-        verdict: what these limits show.
+        verdict: what would be shown, guards included.
     """
 
     against: int

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, cast
 
@@ -52,6 +52,7 @@ __all__ = (
     "NOT_SHOWN",
     "Place",
     "Reading",
+    "claim_if_ended",
     "claim_on",
     "null_of",
     "over_limit",
@@ -168,6 +169,29 @@ def read_test(frame: Frame, test: Test, place: Place, *, invalidated: bool = Fal
         why_not=why_not,
         verdict=verdict,
     )
+
+
+def claim_if_ended(protocol: Protocol, reading: Reading, pairs: Pairs, numbers: Numbers) -> Verdict:
+    """Returns what the test of a reading would claim had its lost outcomes ended, guards included.
+
+    Args:
+        protocol: the registered plan.
+        reading: the test on one scale, as registered.
+        pairs: its pairs, with every lost outcome filled in, so that none counts as lost.
+        numbers: of these pairs.
+    """
+    ended = replace(pairs, refused=0, lost={})
+    why_not = _why_not(
+        protocol,
+        reading.test,
+        reading.place,
+        ended,
+        scales=(numbers,),
+        boundary=reading.boundary,
+    )
+    if why_not:
+        return Verdict("inconclusive", reason_of(why_not))
+    return claim_on(protocol, reading.test, numbers, control_mean(pairs, protocol))
 
 
 def over_limit(protocol: Protocol, pairs: Pairs) -> bool:

@@ -1,6 +1,6 @@
 """How many lost outcomes would have to go which way to change a claim. Pure.
 
-Leaves the lost outcomes to `filling.py`, the bounds to `finals.py`, the claim of given limits to
+Leaves the lost outcomes to `filling.py`, the bounds to `finals.py`, the claim and its guards to
 `readings.py`, the search for the fewest to `fewest.py`.
 
 Rules:
@@ -12,6 +12,8 @@ Rules:
 - Many lost outcomes are walked in at most `STEPS_MAX` even steps, both ends among them.
 - Where the steps show another verdict than the claim, each run of them is a change of its own: a
   claim that is inconclusive can change on either side.
+- A step's verdict is what the test would show had the outcomes ended so: the guards look at these
+  outcomes, and none counts as lost.
 - The walk is one order of many: `fewest` says with how few outcomes any order could do it.
 - A type without extreme values, or a claim on two scales, has no such table.
 """
@@ -27,11 +29,11 @@ import numpy as np
 
 from fairtrial.ledger.events import Verdict
 
-from .estimates import control_mean, estimate
+from .estimates import estimate
 from .fewest import Fewest, Step, fewest_of
 from .filling import Lost
 from .frames import BoolArray, Frame
-from .readings import Reading, claim_on
+from .readings import Reading, claim_if_ended
 from .slot_values import direction
 
 __all__ = ("STEPS_MAX", "Change", "Tipping", "changes_of", "tipping_point")
@@ -128,12 +130,11 @@ def _step(frame: Frame, reading: Reading, lost: Lost, against: BoolArray) -> Ste
         reading.scales[0].scale,
         nominal_p=reading.boundary.p,
     )
-    mean = control_mean(completed, frame.protocol)
     return Step(
         against=int(np.count_nonzero(against)),
         treatment_worst=int(np.count_nonzero(against & lost.in_treatment)),
         estimate=numbers.estimate,
         lower=numbers.lower,
         upper=numbers.upper,
-        verdict=claim_on(frame.protocol, reading.test, numbers, mean).verdict,
+        verdict=claim_if_ended(frame.protocol, reading, completed, numbers).verdict,
     )

@@ -44,6 +44,7 @@ class Kind:
         open: the same two for a claim that is inconclusive and could become adopt.
         lost_in: arms that lose outcomes.
         turned: whether a value's good end follows the label of its unit.
+        one_sided: the treatment is nowhere worse; then the guard of clusters that differ decides.
     """
 
     fields: str
@@ -56,10 +57,15 @@ class Kind:
     turned: bool = False
     design: str = "{pairing: paired, seed: 7}"
     better: str = "higher"
+    one_sided: bool = False
 
     def draw(self, place: Place) -> float:
         """Returns the value of an outcome that isn't lost."""
         unit, arm, replicate = place
+        if self.one_sided:
+            both = random.Random(f"{self.seed}/{unit}")
+            start = float(both.random() < 0.5)
+            return max(start, float(both.random() < self.shift)) if arm == "B" else start
         source = random.Random(f"{self.seed}/{unit}/{arm}/{replicate}")
         shift = self.shift if arm == "B" else 0.0
         sign = (-1.0 if self.turned and unit.endswith("b") else 1.0) * (
@@ -230,6 +236,17 @@ def test_fewest_that_make_a_claim_are_those_of_all_completions(bridge: Any, name
     kind = KINDS[name]
     assert kind.open is not None
     _check(bridge, replace(kind, seed=kind.open[0], shift=kind.open[1]), "inconclusive", "for")
+
+
+def test_guards_are_asked_of_the_filled_in_outcomes(bridge: Any) -> None:
+    """Where too few clusters differ, lost outcomes make a claim only if they make them enough."""
+    guarded = Kind(fields="type: binary", seed=2, shift=0.3, one_sided=True)
+    lost = _lost(guarded)
+    values = {place: guarded.draw(place) for place in _places(guarded) if place not in lost}
+    found = _run(bridge, guarded, values)[0]
+    # The limits alone would be a claim.
+    assert found["interval"]["lower"] > 0.0
+    _check(bridge, guarded, "inconclusive", "for")
 
 
 def _shown(weights: list[float], need: float) -> Show:
