@@ -20,6 +20,7 @@ from fairtrial.ledger.events import (
     Freeze,
     FrozenArm,
     LookPlan,
+    LookTest,
     Open,
     Register,
     Rules,
@@ -86,6 +87,9 @@ def begin(path: Path, plan: PlanColumns) -> Log:
         name="A", origin="recorded", identity=blob, metered=False, reserve_nanousd=0,
         repeatable=True,
     )  # fmt: skip
+    test = LookTest(
+        comparison="A", endpoint="p", fraction=1.0, df=None, nominal_p=0.05, z=None, eligible=True
+    )
     events: list[Event] = [
         Register(
             experiment="x", protocol=blob, resolved=blob, media="yaml", sections={}, files=blob
@@ -93,7 +97,7 @@ def begin(path: Path, plan: PlanColumns) -> Log:
         Freeze(
             experiment="x", units=blob, plan=blob, files=blob, unit_count=slots, cluster_count=1,
             slot_count=slots, arms=(arm,), rules=rules,
-            looks=(LookPlan(last=slots, clusters=1, units=slots, tests=()),),
+            looks=(LookPlan(last=slots, clusters=1, units=slots, tests=(test,)),),
         ),
         Start(
             experiment="x", number=1, nonce="n", tool="bench", host="h", environment=blob,
