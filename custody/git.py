@@ -10,7 +10,6 @@ Rules:
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +26,8 @@ class GitFile(NamedTuple):
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """Returns what git prints, or None when it fails or isn't there."""
+    import subprocess
+
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments],

@@ -20,7 +20,6 @@ import secrets
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +68,9 @@ __all__ = (
 
 def tool_name() -> str:
     """Returns this tool and its version."""
+    # Only acts that write say it; the import takes as long as reading a short ledger.
+    from importlib.metadata import version
+
     return f"fairtrial {version('fairtrial')}"
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fairtrial.custody.file_findings import file_findings
 from fairtrial.custody.sealing import Seals
 from fairtrial.custody.trial import (
     Reader,
@@ -32,9 +31,7 @@ from fairtrial.ledger.given import given_path, read_text
 from fairtrial.ledger.log import find_event
 from fairtrial.ledger.merkle import root_of
 from fairtrial.ledger.opening import blob_store, open_store
-from fairtrial.ledger.replay import replay
 from fairtrial.ledger.state import PlanColumns
-from fairtrial.ledger.transfer import copy_ledger
 
 from .status import Status, status_of
 
@@ -204,6 +201,8 @@ def replay_ledger(
     """
     # The numbers load numpy and scipy, which no other reading act needs.
     from fairtrial.custody import vouching as v
+    from fairtrial.custody.file_findings import file_findings
+    from fairtrial.ledger.replay import replay
 
     from .recomputing import recompute
 
@@ -268,6 +267,8 @@ def export_ledger(ledger: Path, target: Path) -> Copied:
         IntegrityError: The ledger contradicts itself.
         StoreError: The target exists, or a medium failed.
     """
+    from fairtrial.ledger.transfer import copy_ledger
+
     store = open_store(ledger.absolute(), read_only=True)
     try:
         check_begun(store.tail().size, ledger)

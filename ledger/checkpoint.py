@@ -21,10 +21,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-
 from .cosignature import cosigned_message, signature_with_time, signed_message
 from .errors import RefusedError
 from .merkle import EMPTY_ROOT
@@ -93,10 +89,15 @@ class SigningKey:
     def __init__(self, seed: bytes) -> None:
         if len(seed) != SEED_BYTES:
             raise ValueError(f"a seed has {SEED_BYTES} bytes")
+        # Imported where a key is used: most commands use none, and it takes longer than they do.
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
 
     def public(self) -> bytes:
         """Returns the 32 public bytes."""
+        from cryptography.hazmat.primitives import serialization
+
         form = serialization.Encoding.Raw, serialization.PublicFormat.Raw
         return self._key.public_key().public_bytes(*form)
 
@@ -121,6 +122,9 @@ class SigningKey:
 
 def is_signed(message: bytes, signature: bytes, public: bytes) -> bool:
     """Returns whether a bare signature over a message is that of a public key."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, message)
     except (InvalidSignature, ValueError):

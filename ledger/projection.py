@@ -67,7 +67,8 @@ def _from_bytes(kind: type, value: Any) -> Any:
         for typecode in _TYPECODES:
             if typecode.encode() == value[:1]:
                 column = array(typecode)
-                column.frombytes(value[1:])
+                # Views, as columns are large and each copy is as slow as the reading.
+                column.frombytes(memoryview(value)[1:])
                 return column
     raise TypeError(f"{kind} isn't part of a projection")
 
@@ -92,10 +93,11 @@ def encode_projection(state: State, tree: CompactRange, leaf: bytes, *, key: byt
 
 def parse_projection(data: bytes, *, key: bytes) -> Projection | None:
     """Returns the projection in these bytes, None when they are damaged, of other code or key."""
-    if len(data) < 32 or not compare_digest(blake3(data[32:], key=key).digest(), data[:32]):
+    body = memoryview(data)[32:]
+    if len(data) < 32 or not compare_digest(blake3(body, key=key).digest(), data[:32]):
         return None
     try:
-        projection = msgspec.msgpack.decode(data[32:], type=Projection, dec_hook=_from_bytes)
+        projection = msgspec.msgpack.decode(body, type=Projection, dec_hook=_from_bytes)
     except msgspec.MsgspecError:
         return None
     return projection if projection.code == _code() else None

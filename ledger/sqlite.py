@@ -20,8 +20,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .durable import create_folder, sync_folder
 from .entry import FIRST_PREV
@@ -39,6 +38,9 @@ from .sqlite_connection import (
     store_error,
 )
 from .sqlite_schema import APPLICATION_ID, SCHEMA, USER_VERSION
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 __all__ = ("SqliteStore", "SqliteWriter")
 

@@ -12,14 +12,16 @@ Rules:
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import threading
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from .errors import BusyError, ConflictError, IntegrityError, NewerError, StoreError
 from .sqlite_schema import APPLICATION_ID, SLOT_MESSAGE, USER_VERSION
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 __all__ = (
     "IN_PROCESS",
@@ -151,6 +153,10 @@ def copy_to_undo(path: Path) -> tuple[Path, TemporaryDirectory[str]]:
     Returns:
         The copy and the folder that holds it, to be cleaned up by the caller.
     """
+    # Hardly ever needed, and as slow to import as the rest of the store.
+    import shutil
+    from tempfile import TemporaryDirectory
+
     folder = TemporaryDirectory(prefix="fairtrial-")
     with IN_PROCESS:
         for name in (path.name, path.name + "-journal"):
