@@ -183,6 +183,40 @@ def test_comparisons_of_other_arms_win_together_by_the_product(bridge: Any) -> N
     assert found.agreed == found.checked
 
 
+def of_primaries(bridge: Any, *endpoints: str, primaries: str, runs: int) -> Simulation:
+    """Returns a simulation of primaries over 150 single units."""
+    combined = f", primaries: {primaries}" if len(endpoints) > 1 else ""
+    trial = bridge.trial(
+        bridge.units(150, 1),
+        lambda u, a, r: {},
+        units=SINGLE,
+        endpoints=f"[{', '.join(endpoints)}]",
+        missing=EXCLUDED,
+        decision=f"{{rule: superiority{combined}}}",
+    )
+    pairs = msgspec.structs.replace(PAIRS, discordance=0.3)
+    assumed = for_all(trial.protocol, pairs)
+    return simulate(
+        trial.protocol, trial.plan, trial.units, assumed, effect=0.12, runs=runs, seed=3, checked=3
+    )
+
+
+@pytest.mark.slow
+def test_primaries_that_must_all_win_win_by_the_product(bridge: Any) -> None:
+    """Each has an effect in its own better direction; of two that may win, one is enough."""
+    runs, lower = 250, PRIMARY.replace("higher", "lower").replace("passed,", "unsafe,", 1)
+    lower = lower.replace("value: passed", "value: scores.unsafe")
+    alone = of_primaries(bridge, PRIMARY, primaries="all", runs=runs).cases[0].intended
+    other = of_primaries(bridge, lower, primaries="all", runs=runs).cases[0]
+    assert (-0.12, True) == (other.effect, other.intended > 0.5)
+    both, either = (
+        of_primaries(bridge, PRIMARY, lower, primaries=word, runs=runs).cases[0].intended
+        for word in ("all", "any")
+    )
+    assert both == pytest.approx(alone * other.intended, abs=4.0 * math.sqrt(0.25 / runs))
+    assert either > max(alone, other.intended)
+
+
 @pytest.mark.slow
 def test_holm_gives_more_power_than_shares_and_keeps_the_error(bridge: Any) -> None:
     """The second of two wins steps down to the whole alpha; false claims stay below 5 %."""
