@@ -108,8 +108,8 @@ def test_a_pilot_says_what_is_saved(plan: Shell) -> None:
         assert "pilot" == each["pairs"]["source"]
     assert by_name["B"]["saving"]["ratio"] < by_name["C"]["saving"]["ratio"] < 1.0
     assert by_name["B"]["saving"]["level_sd"] > 0.3
-    words = ("power", "--runs", "2", "--pilot", "ledger.db", "--assume", "saving.yaml", "--json")
-    mixed = plan.ok(*words).json["simulation"]["assumptions"]
+    both = ("power", "--runs", "2", "--pilot", "ledger.db", "--assume", "saving.yaml", "--json")
+    mixed = plan.ok(*both).json["simulation"]["assumptions"]
     sources = {each["comparison"]: each["pairs"]["source"] for each in mixed}
     assert {"B": "pilot", "C": "file"} == sources
     assert ["file", "file"] == [each["saving"]["source"] for each in mixed]
