@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.measuring import is_quick, rounds
+from benchmarks.measuring import is_quick, option, rounds
 from fairtrial.analysis import crossing
 from fairtrial.analysis.deciding import deciding_interval
 from fairtrial.analysis.resampling import cluster_bootstrap
@@ -129,12 +129,12 @@ def whole_result(trial: AnalysisContext) -> bytes:
 
 def main() -> None:
     """Prints times and shares."""
-    count = 3 if is_quick() else 7
+    count, units = option("rounds", 3 if is_quick() else 7), option("units", 100_000)
     small_parts(count)
     for also in ("", "bootstrap, "):
-        trial = context(100_000, 1_000, also)
-        (seconds,) = rounds(lambda t=trial: whole_result(t), count=3)
-        name = "a whole result: 100,000 units, 1,000 clusters, 4 looks, 8 endpoints"
+        trial = context(units, units // 100, also)
+        (seconds,) = rounds(lambda t=trial: whole_result(t), count=min(count, 3))
+        name = f"a whole result: {units:,} units, {units // 100:,} clusters, 4 looks, 8 endpoints"
         tell(name + (", bootstrap of each" if also else ""), seconds, 2.0)
 
 

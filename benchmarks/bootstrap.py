@@ -13,11 +13,12 @@ from typing import TypeAlias
 import numpy as np
 from scipy import stats
 
-from benchmarks.measuring import is_quick, rounds, say
+from benchmarks.measuring import is_quick, option, rounds, say
 from fairtrial.analysis.auc_bootstrap import auc_bootstrap
 from fairtrial.analysis.resampling import cluster_bootstrap, cluster_percentiles
 
-RESAMPLES = 10_000
+RESAMPLES = option("resamples", 10_000)
+UNITS = option("units", 100_000)
 METRICS = 8
 Metric: TypeAlias = Callable[[list[tuple[int, float]]], float]
 
@@ -110,9 +111,9 @@ def benchmark(units: int, clusters: int, loop: int, *, count: int) -> None:
 
 def main() -> None:
     """Prints the ratios."""
-    count = 3 if is_quick() else 5
-    benchmark(500, 12, 200, count=count)
-    benchmark(100_000, 1_000, 2, count=count)
+    count = option("rounds", 3 if is_quick() else 5)
+    benchmark(min(500, UNITS), 12, min(200, RESAMPLES), count=count)
+    benchmark(UNITS, UNITS // 100, 2, count=count)
 
 
 if __name__ == "__main__":

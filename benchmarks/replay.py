@@ -53,7 +53,9 @@ def replay_all(path: Path, plan: PlanColumns | None) -> ReplayReport:
     store = open_store(path, read_only=True)
     report = replay(store, plan_of=lambda _: plan)
     store.close()
-    assert not report.findings, report.findings[:3]
+    # Without the plan its blob is missing, which is all that may be found.
+    wrong = [one for one in report.findings if plan is not None or one.level != "files"]
+    assert not wrong, wrong[:3]
     assert ("rules" in report.skipped) == (plan is None)
     return report
 
