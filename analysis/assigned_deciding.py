@@ -10,6 +10,8 @@ Rules:
       method has a name of its own, `cr2_t_whole_clusters`.
     - Everywhere else the df are those of the model without correlation, and the method is `cr2_t`.
     - With equal clusters, with single units, and with correlation 0, both df are the same.
+    - Precision is the mean of the labels of what an arm flags: the same regression over flagged
+      units alone. Which are flagged is taken as given, so clusters without a flag don't count.
     - The correlation is a constant of the method: neither outcomes nor the plan's icc move it.
 
 Source:
@@ -39,6 +41,7 @@ __all__ = (
     "WHOLE",
     "WORKING_CORRELATION",
     "deciding_assigned",
+    "deciding_assigned_precision",
     "deciding_df",
     "difference_with_df",
     "weighs_whole_clusters",
@@ -49,6 +52,7 @@ _BoolArray = npt.NDArray[np.bool_]
 
 WHOLE: Final = "cr2_t_whole_clusters"
 WORKING_CORRELATION: Final = 0.2
+_NO_FLAG = Undetermined("an arm flagged nothing")
 
 
 def deciding_assigned(
@@ -98,6 +102,39 @@ def deciding_assigned(
         discordant_clusters=0,
         only_control=0,
         only_treatment=0,
+    )
+
+
+def deciding_assigned_precision(
+    flags: FloatArray,
+    treated: _BoolArray,
+    labels: IntArray,
+    clusters: IntArray,
+    *,
+    nominal_p: float,
+    null: float = 0.0,
+) -> Deciding | Undetermined:
+    """Computes the deciding interval of the difference of two precisions, units in one arm each.
+
+    Args:
+        flags: 1 where the unit's arm flags it, else 0, shape (n,).
+        treated: whether the unit is in the treatment arm, shape (n,).
+        labels: 0 or 1 per unit, shape (n,).
+        clusters: integer code of each unit's cluster, shape (n,).
+        nominal_p: two-sided p that the look allows, in (0, 1).
+        null: difference at which the test is computed.
+    """
+    flagged = np.asarray(flags) == 1.0
+    arms = np.asarray(treated)[flagged]
+    if not arms.any() or arms.all():
+        return _NO_FLAG
+    return deciding_assigned(
+        np.asarray(labels)[flagged].astype(np.float64),
+        arms,
+        np.asarray(clusters)[flagged],
+        estimand="unit_weighted",
+        nominal_p=nominal_p,
+        null=null,
     )
 
 

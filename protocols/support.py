@@ -119,9 +119,13 @@ def _assigned(p: Protocol) -> Iterator[_Unsupported]:
     if p.design.pairing != "assigned":
         return
     for endpoint in p.endpoints:
-        if endpoint.type in _BY_TRUTH:
+        if endpoint.type in ("auc", "within_twin_auc"):
             path = f"endpoints.{endpoint.name}.type"
-            yield path, f"{endpoint.type} of assigned units", "a mean of one number a unit"
+            yield (
+                path,
+                f"{endpoint.type} of assigned units",
+                "precision, or one number a unit",
+            )
     if p.looks.kind == "anytime":
         yield "looks.kind", "anytime with assigned units", "planned"
 

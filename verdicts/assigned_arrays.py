@@ -13,17 +13,26 @@ import math
 
 import numpy as np
 
-from fairtrial.analysis.assigned_deciding import difference_with_df
+from fairtrial.analysis.assigned import ArmCounts, arm_counts
+from fairtrial.analysis.assigned_deciding import (
+    deciding_assigned,
+    deciding_assigned_precision,
+    difference_with_df,
+)
+from fairtrial.analysis.deciding import Deciding
 from fairtrial.analysis.grouping import FloatArray, group
 from fairtrial.analysis.paired import ClusteredMean
 from fairtrial.analysis.sampleratio import by_cluster_ratio, by_unit_ratio
 from fairtrial.analysis.values import Estimand, Undetermined
-from fairtrial.ledger.protocol import Protocol
+from fairtrial.ledger.protocol import Endpoint, Protocol
 
 from .frames import BoolArray, Completion, Pairs
 
 __all__ = (
     "arm_difference",
+    "clusters_with_flags",
+    "counted_arms",
+    "decide_assigned",
     "finite",
     "in_arm",
     "is_flat",
@@ -50,6 +59,47 @@ def arm_difference(pairs: Pairs, estimand: Estimand) -> ClusteredMean | Undeterm
     sides = [in_arm(each, pairs) for each in (pairs.completions[0], pairs.completions[-1])]
     middle = np.asarray((sides[0] + sides[1]) / 2.0)
     return difference_with_df(middle, pairs.treated, pairs.clusters, estimand=estimand)
+
+
+def counted_arms(pairs: Pairs, endpoint: Endpoint) -> ArmCounts:
+    """Counts by cluster and arm the units of which the number is made, in the first completion."""
+    assert pairs.treated is not None
+    kept = np.ones(pairs.units.size, dtype=np.bool_)
+    if endpoint.type == "precision":
+        kept = in_arm(pairs.completions[0], pairs) == 1.0
+    return arm_counts(pairs.treated[kept], pairs.clusters[kept])
+
+
+def clusters_with_flags(completion: Completion, pairs: Pairs) -> int:
+    """Returns how many clusters have a flag, which are those that a precision is made of."""
+    return len(set(pairs.clusters[in_arm(completion, pairs) == 1.0].tolist()))
+
+
+def decide_assigned(
+    pairs: Pairs,
+    completion: Completion,
+    protocol: Protocol,
+    endpoint: Endpoint,
+    *,
+    nominal_p: float,
+    null: float,
+) -> Deciding | Undetermined:
+    """Returns the deciding interval of one completion."""
+    assert pairs.treated is not None
+    values = in_arm(completion, pairs)
+    if endpoint.type == "precision":
+        assert pairs.labels is not None
+        return deciding_assigned_precision(
+            values, pairs.treated, pairs.labels, pairs.clusters, nominal_p=nominal_p, null=null
+        )
+    return deciding_assigned(
+        values,
+        pairs.treated,
+        pairs.clusters,
+        estimand=protocol.analysis.estimand,
+        nominal_p=nominal_p,
+        null=null,
+    )
 
 
 def is_flat(pairs: Pairs, estimand: Estimand) -> bool:

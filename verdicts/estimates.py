@@ -24,7 +24,6 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from fairtrial.analysis.anytime import deciding_sequence
-from fairtrial.analysis.assigned_deciding import deciding_assigned
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.grouping import FloatArray, Groups, IntArray, exact_sum, group
 from fairtrial.analysis.guarded import NOT_COMPUTABLE, all_finite, computed
@@ -34,7 +33,7 @@ from fairtrial.analysis.values import Estimand, Family, Undetermined
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
 from .arrays import logged
-from .assigned_arrays import finite, in_arm, is_flat
+from .assigned_arrays import clusters_with_flags, decide_assigned, finite, is_flat
 from .boundaries import NOMINAL_P_MIN, is_anytime
 from .frames import Completion, Pairs
 from .slot_values import ONE_OR_NONE
@@ -147,7 +146,7 @@ def estimate(
         nothing_varies = counted.clusters > 1 and endpoint.type not in BY_LABEL
         nothing_varies = nothing_varies and NOT_COMPUTABLE not in decided
         nothing_varies = nothing_varies and not _by_sequence(protocol, endpoint)
-        if on_scale.treated is not None:
+        if on_scale.treated is not None and endpoint.type not in BY_LABEL:
             nothing_varies = is_flat(on_scale, protocol.analysis.estimand)
         return replace(counted, zero_variance=nothing_varies, undetermined=reason)
     numbers = _hull(counted, found, null)
@@ -177,13 +176,8 @@ def _decide(
 ) -> Deciding | Undetermined:
     """Returns the deciding interval of one completion by the method of the endpoint's type."""
     if pairs.treated is not None:
-        return deciding_assigned(
-            in_arm(completion, pairs),
-            pairs.treated,
-            pairs.clusters,
-            estimand=protocol.analysis.estimand,
-            nominal_p=nominal_p,
-            null=null,
+        return decide_assigned(
+            pairs, completion, protocol, endpoint, nominal_p=nominal_p, null=null
         )
     if endpoint.type in BY_LABEL:
         assert pairs.labels is not None
@@ -232,8 +226,12 @@ def _by_label(counted: Numbers, pairs: Pairs, endpoint: Endpoint) -> Numbers:
         known = [each for each in found if not isinstance(each, Undetermined)]
         sides.append(_middle(known, "raw") if len(known) == len(found) else None)
     control, treatment = sides
+    clusters = counted.clusters
+    if pairs.treated is not None:
+        clusters = min(clusters_with_flags(each, pairs) for each in pairs.completions)
     return replace(
         counted,
+        clusters=clusters,
         control=control,
         treatment=treatment,
         estimate=None if control is None or treatment is None else treatment - control,

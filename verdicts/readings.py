@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, cast
 
-from fairtrial.analysis.assigned import arm_counts, least_p
+from fairtrial.analysis.assigned import least_p
 from fairtrial.analysis.verdict import (
     ReasonCode,
     Verdict,
@@ -33,6 +33,7 @@ from fairtrial.ledger.events import Crossed
 from fairtrial.ledger.protocol import Protocol
 
 from .arrays import pair_up
+from .assigned_arrays import counted_arms
 from .boundaries import (
     NOMINAL_P_MIN,
     Nominal,
@@ -260,7 +261,7 @@ def _why_not(
         else None,
         zero_variance=any(each.zero_variance for each in scales),
         nominal_p=boundary.p,
-        least_p=_least_p(pairs),
+        least_p=_least_p(test, pairs),
         guards=guards_of(protocol),
     )
     found: list[str] = []
@@ -276,10 +277,11 @@ def _why_not(
     return tuple(found)
 
 
-def _least_p(pairs: Pairs) -> float | None:
-    if pairs.treated is None or not pairs.units.size:
+def _least_p(test: Test, pairs: Pairs) -> float | None:
+    if pairs.treated is None:
         return None
-    return least_p(arm_counts(pairs.treated, pairs.clusters))
+    counts = counted_arms(pairs, test.endpoint)
+    return least_p(counts) if counts.sizes.size else None
 
 
 def _claim(
