@@ -24,8 +24,9 @@ PACKAGES := analysis custody drivers engine examples ledger protocols schemas ve
 
 .PHONY: test torture demo check clean lock
 
+# Tests start the command some thousand times, which takes twice as long without compiled modules.
 test: $(TOOLS)
-	@PATH="$(abspath $(BIN)):$$PATH" pytest -n auto --dist worksteal $(ARGS)
+	@PATH="$(abspath $(BIN)):$$PATH" PYTHONDONTWRITEBYTECODE= pytest -n auto --dist worksteal $(ARGS)
 
 torture: $(RUNTIME)
 	@$(BIN)/python -P benchmarks/torture.py kills $(ARGS)

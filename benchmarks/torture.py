@@ -239,6 +239,7 @@ def traced(
     go_reading, go = os.pipe()
     reading, said = os.pipe()
     child = forked(lambda: work(go_reading, said))
+    wait_at_pipe(child, go_reading)
     os.close(go_reading)
     os.close(said)
     command = ["strace", "-f", "-o", str(out), *options, "-p", str(child)]
@@ -254,6 +255,22 @@ def traced(
     os.close(go)
     with open(reading, "rb") as pipe:
         return pipe.read(), out.read_text(errors="replace").splitlines()
+
+
+def wait_at_pipe(child: int, pipe: int) -> None:
+    """Waits until a child waits for a pipe: a tracer that comes earlier counts its way there too.
+
+    Raises:
+        BrokenError: A minute passed.
+    """
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        # The number of a call, then its arguments, the descriptor first; or `running`.
+        words = Path(f"/proc/{child}/syscall").read_text().split()
+        if len(words) > 1 and words[1] == hex(pipe):
+            return
+        time.sleep(0.001)
+    raise BrokenError("the child doesn't come to its start")
 
 
 def append_when_told(ledger: Path, go: int, said: int) -> None:
