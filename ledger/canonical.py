@@ -16,6 +16,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from binascii import hexlify
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import cast
 
@@ -38,6 +40,7 @@ __all__ = (
     "check_text",
     "decode_event",
     "encode_event",
+    "event_digits",
     "event_id",
     "needs_walk",
     "sha256_hex",
@@ -86,6 +89,16 @@ def event_id(data: bytes) -> str:
     hasher = _HASHER.copy()
     hasher.update(data)
     return "b3:" + hasher.digest().hex()
+
+
+def event_digits(events: Iterable[bytes]) -> list[bytes]:
+    """Returns the 64 hex digits of each event's id, as `event_id` has them."""
+    hasher, digits = _HASHER.copy(), list[bytes]()
+    for data in events:
+        hasher.update(data)
+        digits.append(hexlify(hasher.digest()))
+        hasher.reset()
+    return digits
 
 
 def encode_event(event: Event) -> bytes:

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from .events import Amend, Anchor, Freeze, Key, Look, Open, Register, Result, Sign
+from .port import StoreFinding
 from .state import Experiment
 
 __all__ = (
@@ -87,6 +88,12 @@ class Finder:
                 found=found[:300],
             )
         )
+
+    def take_found(self, found: list[StoreFinding]) -> None:
+        """Keeps what a store found of itself, and empties the list."""
+        for one in found:
+            self.find("bytes", one.code, one.seq, one.expected, one.found, where=one.where)
+        found.clear()
 
 
 class Stamped(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,13 +16,17 @@ from __future__ import annotations
 
 import re
 from binascii import hexlify
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, reduce
+from itertools import chain, islice
 from operator import or_
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from .canonical import EVENT_ENCODER, UPCASTS, decode_event, event_id, needs_walk
+from .canonical import EVENT_ENCODER, UPCASTS, decode_event, event_digits, event_id, needs_walk
 from .entry import ENTRY_BYTES_MAX, Entry, is_second
+from .errors import LedgerError
 from .events import (
     ARM_PATTERN,
     EVENT_KINDS,
@@ -32,24 +36,46 @@ from .events import (
     Decision,
     Event,
 )
+from .port import Block
 
-__all__ = ("Follower", "decode_to_fold")
+__all__ = ("Followed", "Follower", "Piece", "decode_to_fold", "pieces")
 
 _SECOND = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.")
-_SECOND_BYTES, _TIME_BYTES, _ID_BYTES = 20, 27, 67
+_SECOND_BYTES, _TIME_BYTES, _ID_BYTES, _HASH_DIGITS = 20, 27, 67, 64
 _ID = re.compile(rb"b3:[0-9a-f]{64}")
 _EVENT = b'","event":'
 (_NEWLINE,) = b"\n"
 
 
+class Followed(NamedTuple):
+    """Entries that were recognised together, with their events and times."""
+
+    seq: int
+    block: Block
+    events: list[Event]
+    times: list[bytes]
+
+    def part(self, start: int, stop: int) -> Followed:
+        """Returns the entries between two of their indices."""
+        entries, leaves = self.block.entries[start:stop], self.block.leaves[start:stop]
+        block = Block(entries, leaves)
+        return Followed(self.seq + start, block, self.events[start:stop], self.times[start:stop])
+
+
+# One entry, or several of a run that were recognised together.
+Piece: TypeAlias = bytes | Followed
+
+
 class Follower:
     """Compares entries with the header that the next one has to have."""
 
-    __slots__ = ("_actor", "_begin", "_event_at", "_id_at", "_ledger", "_middle", "_second")
+    __slots__ = (
+        "_actor", "_begin", "_entry", "_event_at", "_id_at", "_ledger", "_middle", "_second",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._ledger = self._actor = ""
-        self._begin = self._middle = self._second = b""
+        self._begin = self._middle = self._second = self._entry = b""
         self._id_at = self._event_at = 0
 
     def learn(self, entry: Entry) -> None:
@@ -57,6 +83,10 @@ class Follower:
         self._ledger, self._actor = entry.ledger, entry.actor
         self._begin = b'{"v":1,"ledger":"%b","seq":' % entry.ledger.encode()
         self._middle = b'Z","actor":"%b","id":"' % entry.actor.encode()
+        # Of seq, prev, time, the digits of the id, and the event.
+        actor = entry.actor.encode().replace(b"%", b"%%")
+        middle = b'%%d,"prev":"%%b","time":"%%b","actor":"%b","id":"b3:%%b","event":%%b}'
+        self._entry = self._begin + middle % actor
         # Both counted from the start of the time.
         self._id_at = _TIME_BYTES - 1 + len(self._middle)
         self._event_at = self._id_at + _ID_BYTES + len(_EVENT)
@@ -86,6 +116,47 @@ class Follower:
             return None
         return data[time_at + self._event_at : -1]
 
+    def follow_block(self, block: Block, *, seq: int, prev: bytes) -> Followed | None:
+        """Returns the parts of entries that stand at their places with their ids, None when unsure.
+
+        Args:
+            block: The entries; at least one.
+            seq: Where the first of them stands.
+            prev: The leaf of the entry before it.
+        """
+        entries, last = block.entries, seq + len(block.entries) - 1
+        if not self._begin or len(str(seq)) != len(str(last)):
+            return None
+        time_at = len(self._begin) + len(f'{seq},"prev":"","time":"') + _HASH_DIGITS
+        event_at = time_at + self._event_at
+        datas = [data[event_at:-1] for data in entries]
+        times = [data[time_at : time_at + _TIME_BYTES] for data in entries]
+        events = _events_to_fold(datas)
+        if events is None or not _are_times(times) or max(map(len, entries)) > ENTRY_BYTES_MAX:
+            return None
+        # What these events at these times are as entries of this place.
+        prevs = map(hexlify, chain((prev,), block.leaves))
+        parts = zip(range(seq, last + 1), prevs, times, event_digits(datas), datas, strict=False)
+        if [self._entry % part for part in parts] != entries:
+            return None
+        return Followed(seq, block, events, times)
+
+    def fitting(self, entries: Iterable[bytes], *, seq: int) -> int:
+        """Returns how many entries from the first on may be recognised together.
+
+        They have the header of their ledger and actor, and as many digits in their seq.
+        """
+        if not self._begin:
+            return 0
+        digits, begin = len(str(seq)), self._begin
+        middle_at = len(begin) + len(f'{seq},"prev":"","time":"') + _HASH_DIGITS + _TIME_BYTES - 1
+        count = 0
+        for data in entries:
+            if not (data.startswith(begin) and data.startswith(self._middle, middle_at)):
+                break
+            count += 1
+        return min(count, int(10**digits) - seq)
+
     def _time_at(self, data: bytes, seq: int, prev: bytes) -> int:
         """Returns where the time stands, -1 unless all but the id is as it has to be."""
         if not self._begin or data[-1:] != b"}" or len(data) > ENTRY_BYTES_MAX or _NEWLINE in data:
@@ -106,6 +177,49 @@ class Follower:
         return time_at if is_sound else -1
 
 
+def pieces(follower: Follower, block: Block, *, seq: int, prev: bytes) -> Iterator[Piece]:
+    """Yields a block piece by piece: what is recognised together, all else entry by entry.
+
+    The next piece is looked for only once the caller has taken in the one before, so that the
+    follower may have learned from it.
+
+    Args:
+        follower: Recognises.
+        block: The entries.
+        seq: Where the first of them stands.
+        prev: The leaf of the entry before it.
+    """
+    place, stop = 0, len(block.entries)
+    while place < stop:
+        count = follower.fitting(islice(block.entries, place, None), seq=seq + place)
+        end = place + max(count, 1)
+        rest = Block(block.entries[place:end], block.leaves[place:end])
+        followed = None
+        if count > 1:
+            followed = follower.follow_block(rest, seq=seq + place, prev=prev)
+        if followed is not None:
+            yield from _runs(followed)
+        else:
+            yield from rest.entries
+        place, prev = end, rest.leaves[-1]
+
+
+def _runs(followed: Followed) -> Iterator[Piece]:
+    """Yields the events of a run that follow one another together, each other one as its entry."""
+    start, stop = 0, len(followed.events)
+    if _RUN.issuperset(map(type, followed.events)):
+        yield followed
+        return
+    for place, event in enumerate(followed.events):
+        if type(event) not in _RUN:
+            if place > start:
+                yield followed.part(start, place)
+            yield followed.block.entries[place]
+            start = place + 1
+    if stop > start:
+        yield followed.part(start, stop)
+
+
 # A pattern costs msgspec a call each time; here the names of experiments and arms, which are few,
 # are matched once each.
 class _Attempt(Attempt, frozen=True, kw_only=True, tag="attempt/1", gc=False):
@@ -122,6 +236,7 @@ class _Decision(Decision, frozen=True, kw_only=True, tag="decision/1", gc=False)
     arm: str
 
 
+_RUN, _WITH_ARM = frozenset((_Attempt, _AttemptEnd, _Decision)), (_Attempt, _Decision)
 _TWINS: dict[type[Event], type[Event]] = {
     Attempt: _Attempt,
     AttemptEnd: _AttemptEnd,
@@ -147,6 +262,35 @@ def decode_to_fold(data: bytes) -> Event:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return decode_event(data)
     return decode_event(data)
+
+
+def _events_to_fold(datas: list[bytes]) -> list[Event] | None:
+    """Returns what `decode_to_fold` returns of each, None when unsure."""
+    joined = b"\n".join(datas) + b"\n"
+    try:
+        events = _DECODER.decode_lines(joined)
+        # The same bytes, with as many line ends as there are events: each line is its event's.
+        if len(events) != len(datas) or EVENT_ENCODER.encode_lines(events) != joined:
+            return None
+        if needs_walk(joined):
+            for data in filter(needs_walk, datas):
+                decode_event(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LedgerError):
+        return None
+    experiments = {event.experiment for event in events if type(event) in _RUN}
+    arms = {event.arm for event in events if isinstance(event, _WITH_ARM)}
+    is_named = all(map(_is_experiment, experiments)) and all(map(_is_arm, arms))
+    return UPCASTS.all_newest(events) if is_named else None
+
+
+def _are_times(times: list[bytes]) -> bool:
+    """Returns whether all these bytes are times as an entry has them."""
+    seconds = {time[:_SECOND_BYTES] for time in times}
+    return (
+        all(_SECOND.fullmatch(second) and is_second(second[:-1]) for second in seconds)
+        and b"".join([time[_SECOND_BYTES:-1] for time in times]).isdigit()
+        and {time[_SECOND_BYTES + 6 :] for time in times} == {b"Z"}
+    )
 
 
 def _is_named(event: Event) -> bool:

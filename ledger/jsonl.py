@@ -15,65 +15,49 @@ Rules:
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
-from itertools import islice
-from operator import itemgetter
+from functools import partial
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
-from .durable import create_folder, sync_file, sync_folder, write_all, write_file
+from .durable import create_folder, sync_file, sync_folder, write_all
 from .entry import ENTRY_BYTES_MAX
 from .errors import StoreError, TornError
+from .jsonl_file import (
+    Handles,
+    check_name,
+    cut_back,
+    not_written,
+    opened_to_append,
+    opened_to_read,
+    set_aside,
+)
 from .jsonl_lines import (
     BUFFER_BYTES,
     End,
     SlotOffsets,
     advance,
     after_lines,
-    lines,
+    end_at,
+    end_of_lines,
+    line_blocks,
     search,
     torn_after,
 )
-from .locks import append_lock_path, check_one_name, file_lock, link_findings, lock_holder
-from .merkle import leaf_hash
-from .port import StoreFinding, Tail, Torn
+from .locks import append_lock_path, file_lock, link_findings, lock_holder
+from .merkle import leaf_hashes
+from .port import Block, Report, StoreFinding, Tail, Torn
 from .slot_index import Slot, check_batch
 
 __all__ = ("JsonlStore", "JsonlWriter")
 
 
-_CONTENT = itemgetter(1)
-
-
-class _Handles:
-    """The file opened to append, and, where it is asked for, once more to read.
-
-    A buffered reader would lose its place by writes beside it.
-    """
-
-    def __init__(self, path: Path, fd: int, size: int) -> None:
-        self._path, self.fd, self.size = path, fd, size
-
-    @cached_property
-    def file(self) -> BinaryIO:
-        """The file opened to read."""
-        return _opened_to_read(self._path)
-
-    def is_at(self, end: End) -> bool:
-        """Returns whether the file ends where it was last seen to end, with the same line."""
-        if self.size != end.offset or not end.size:
-            return self.size == end.offset
-        line = os.pread(self.fd, end.offset - end.line, end.line)
-        return line[-1:] == b"\n" and leaf_hash(line[:-1]) == end.leaf
-
-    def close(self) -> None:
-        """Closes both."""
-        os.close(self.fd)
-        if "file" in self.__dict__:
-            self.file.close()
+_LEAVES = attrgetter("leaves")
 
 
 class JsonlStore:
@@ -91,8 +75,8 @@ class JsonlStore:
         self._end = End()
         self._slots = SlotOffsets()
         self._lock_path = append_lock_path(path)
-        # A line that was read from, and where it begins.
-        self._reached = (0, 0)
+        # Lines whose place is known, and where they begin: one that was read from, and of a hint.
+        self._reached, self._marks = (0, 0), ((0, 0), (0, 0))
         self._closed = False
         self._failed = False
 
@@ -124,11 +108,33 @@ class JsonlStore:
         """
         with self._opened() as file:
             end = self._advance(file)
-        return self._lines(start, end.size if stop is None else min(stop, end.size), end.offset)
+        size = end.size if stop is None else min(stop, end.size)
+        return chain.from_iterable(self._lines(start, size, end.offset))
 
     def leaves(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yields the leaf hash of each entry, computed from the entry's bytes."""
-        return map(leaf_hash, self.read(start, stop))
+        return chain.from_iterable(map(_LEAVES, self.blocks(start, stop)))
+
+    def blocks(
+        self, start: int = 0, stop: int | None = None, *, report: Report | None = None
+    ) -> Iterator[Block]:
+        """Yields the entries with their leaf hashes in blocks; reports lines that are too long."""
+        with self._opened() as file, self._state:
+            offset = end_of_lines(file, self._end)
+        return self._blocks(start, sys.maxsize if stop is None else stop, offset, report)
+
+    def offset_after(self, size: int) -> int:
+        """Returns where the first `size` entries end, if that is the end that was seen last."""
+        with self._state:
+            return self._end.offset if self._end.size == size else 0
+
+    def take_offset(self, size: int, offset: int) -> None:
+        """Reads on from an offset, where the bytes before it are those of entry `size - 1`."""
+        with self._opened() as file, self._state:
+            end = end_at(file, size, offset)
+            if end is not None and end.size > self._end.size:
+                self._end = end
+                self._marks = ((size - 1, end.line), (size, offset))
 
     def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
         """Returns the entry that fills a slot, or None; before the first write by a search."""
@@ -180,47 +186,50 @@ class JsonlStore:
             if torn.whole:
                 write_all(handles.fd, b"\n")
             else:
-                _set_aside(handles.file, torn, quarantine, self._path.name)
+                set_aside(handles.file, torn, quarantine, self._path.name)
                 os.ftruncate(handles.fd, torn.offset)
             sync_file(handles.fd)
             return torn
 
     def check(self, start: int = 0) -> Iterator[StoreFinding]:
-        """Yields what is wrong with the file itself: kind, names, length of lines."""
+        """Yields what is wrong with the file itself: kind and names."""
         yield from link_findings(self._path)
-        with self._opened(BUFFER_BYTES) as file:
-            end = self._advance(file)
-            begin = self._offset_of(file, start)
-            for seq, (offset, line) in enumerate(lines(file, begin, end.offset), start):
-                if len(line) > ENTRY_BYTES_MAX:
-                    expected = f"at most {ENTRY_BYTES_MAX:,} bytes"
-                    yield StoreFinding(
-                        "long_line", seq, f"byte {offset}", expected, "a longer line"
-                    )
+        del start
 
     def close(self) -> None:
         """Ends the use of this store."""
         self._closed = True
 
-    def _lines(self, start: int, stop: int, offset: int) -> Iterator[bytes]:
-        if start >= stop:
+    def _lines(self, start: int, stop: int, offset: int) -> Iterator[list[bytes]]:
+        """Yields so many lines in lists; `offset` is where whole lines end."""
+        left = stop - start
+        if left <= 0:
             return
         with self._opened(BUFFER_BYTES) as file:
-            begin = self._offset_of(file, start)
-            yield from map(_CONTENT, islice(lines(file, begin, offset), stop - start))
+            for found in line_blocks(file, self._offset_of(file, start), offset):
+                yield found[:left]
+                left -= len(found)
+                if left <= 0:
+                    return
+
+    def _blocks(self, start: int, stop: int, offset: int, report: Report | None) -> Iterator[Block]:
+        for entries in self._lines(start, stop, offset):
+            if report is not None and max(map(len, entries), default=0) > ENTRY_BYTES_MAX:
+                _report_long(entries, start, report)
+            start += len(entries)
+            yield Block(entries, leaf_hashes(entries))
 
     def _offset_of(self, file: BinaryIO, seq: int) -> int:
         """Returns where a line begins; remembers it, so that the next reading starts there."""
-        near, offset = max(self._slots.nearest(seq), self._reached)
-        if near > seq:
-            near, offset = self._slots.nearest(seq)
+        places = (self._slots.nearest(seq), self._reached, *self._marks)
+        near, offset = max(place for place in places if place[0] <= seq)
         self._reached = seq, after_lines(file, offset, seq - near)
         return self._reached[1]
 
     @contextmanager
     def _opened(self, buffer_bytes: int = -1) -> Generator[BinaryIO]:
         self._check_open()
-        with _opened_to_read(self._path, buffer_bytes) as file:
+        with opened_to_read(self._path, buffer_bytes) as file:
             yield file
 
     def _check_open(self) -> None:
@@ -228,15 +237,15 @@ class JsonlStore:
             raise StoreError("the store is closed", where=str(self._path), todo="open it again")
 
     @contextmanager
-    def _locked(self, timeout_seconds: float) -> Generator[_Handles]:
+    def _locked(self, timeout_seconds: float) -> Generator[Handles]:
         """Holds the append lock and yields the opened file, its end known."""
         if self._read_only or self._failed:
             why = "an earlier write failed" if self._failed else "it was opened for reading only"
-            raise _not_written(self._path, why)
+            raise not_written(self._path, why)
         self._check_open()
-        _check_name(self._path)
+        check_name(self._path)
         with file_lock(self._lock_path, timeout_seconds=timeout_seconds, what="append"):
-            handles = _opened_to_append(self._path)
+            handles = opened_to_append(self._path)
             try:
                 if not handles.is_at(self._end):
                     self._advance(handles.file)
@@ -244,7 +253,7 @@ class JsonlStore:
             finally:
                 handles.close()
 
-    def _torn_now(self, handles: _Handles) -> Torn | None:
+    def _torn_now(self, handles: Handles) -> Torn | None:
         """Returns what follows the last whole entry; the end is known."""
         return None if handles.size == self._end.offset else torn_after(handles.file, self._end)
 
@@ -255,9 +264,12 @@ class JsonlStore:
 
     def _look_for_torn(self) -> Torn | None:
         with self._opened() as file:
+            with self._state:
+                if end_of_lines(file, self._end) == file.seek(0, 2):
+                    return None
             return torn_after(file, self._advance(file))
 
-    def _append(self, handles: _Handles, entries: Sequence[bytes], leaves: Sequence[bytes]) -> Tail:
+    def _append(self, handles: Handles, entries: Sequence[bytes], leaves: Sequence[bytes]) -> Tail:
         """Checks and appends a batch; the lock is held and the end is known."""
         with self._state:
             slots, end, keys = self._slots, self._end, list[int]()
@@ -282,7 +294,7 @@ class JsonlStore:
             sync_file(fd)
         except BaseException as error:
             self._failed = True
-            left = _cut_back(fd, self._end.offset)
+            left = cut_back(fd, self._end.offset)
             if not isinstance(error, OSError):
                 raise
             raise StoreError(
@@ -318,56 +330,11 @@ class JsonlWriter:
         self._is_open = False
 
 
-def _opened_to_read(path: Path, buffer_bytes: int = -1) -> BinaryIO:
-    try:
-        return path.open("rb", buffering=buffer_bytes)
-    except OSError as error:
-        raise StoreError("the ledger can't be read", where=str(path), found=str(error)) from error
-
-
-def _check_name(path: Path) -> None:
-    """Checks that there is a file to write, before a lock is made beside it."""
-    try:
-        check_one_name(path, path.lstat())
-    except OSError as error:
-        raise StoreError("the ledger can't be read", where=str(path), found=str(error)) from error
-
-
-def _opened_to_append(path: Path) -> _Handles:
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
-    except OSError as error:
-        raise _not_written(path, str(error)) from error
-    try:
-        status = os.fstat(fd)
-        check_one_name(path, status)
-    except BaseException:
-        os.close(fd)
-        raise
-    return _Handles(path, fd, status.st_size)
-
-
-def _not_written(path: Path, found: str) -> StoreError:
-    return StoreError(
-        "the ledger is not written", where=str(path), found=found, todo="open it for writing"
-    )
-
-
-def _cut_back(fd: int, offset: int) -> str:
-    """Removes what a failed batch left; returns what to add to the message."""
-    try:
-        os.ftruncate(fd, offset)
-        sync_file(fd)
-    except OSError as error:
-        return f", and what it left could not be removed ({error})"
-    return ", and nothing of it was kept"
-
-
-def _set_aside(file: BinaryIO, torn: Torn, quarantine: Path, name: str) -> None:
-    file.seek(torn.offset)
-    create_folder(quarantine)
-    data = file.read(torn.length)
-    write_file(quarantine / f"{name}-{torn.offset}-{torn.sha256[:16]}.torn", data)
+def _report_long(entries: list[bytes], start: int, report: Report) -> None:
+    expected = f"at most {ENTRY_BYTES_MAX:,} bytes"
+    for seq, line in enumerate(entries, start):
+        if len(line) > ENTRY_BYTES_MAX:
+            report(StoreFinding("long_line", seq, f"entry {seq}", expected, "a longer line"))
 
 
 def _torn_error(path: Path, torn: Torn) -> TornError:

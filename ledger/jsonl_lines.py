@@ -31,6 +31,9 @@ __all__ = (
     "SlotOffsets",
     "advance",
     "after_lines",
+    "end_at",
+    "end_of_lines",
+    "line_blocks",
     "lines",
     "search",
     "torn_after",
@@ -87,6 +90,39 @@ def advance(file: BinaryIO, known: End) -> End:
     return End(offset, size, line, leaf_hash(_line_at(file, line)))
 
 
+def end_of_lines(file: BinaryIO, known: End) -> int:
+    """Returns the offset just after the last LF, found from the end of the file; counts nothing.
+
+    Raises:
+        IntegrityError: As `advance` says.
+    """
+    _check_known(file, known)
+    stop = file.seek(0, 2)
+    while stop > known.offset:
+        start = max(known.offset, stop - BUFFER_BYTES)
+        file.seek(start)
+        last = file.read(stop - start).rfind(b"\n")
+        if last >= 0:
+            return start + last + 1
+        stop = start
+    return known.offset
+
+
+def end_at(file: BinaryIO, size: int, offset: int) -> End | None:
+    """Returns the end of the first `size` lines, None unless the bytes before `offset` say so."""
+    start = max(0, offset - ENTRY_BYTES_MAX - 2)
+    file.seek(start)
+    data = file.read(max(0, offset - start))
+    line = data.rfind(b"\n", 0, -1) + 1
+    if start + len(data) != offset or data[-1:] != b"\n" or (start and not line):
+        return None
+    try:
+        entry = parse_entry(data[line:-1])
+    except IntegrityError:
+        return None
+    return End(offset, size, start + line, entry.leaf()) if entry.seq == size - 1 else None
+
+
 def lines(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
     """Yields offset and content of each whole line between two offsets, without its LF."""
     file.seek(start)
@@ -101,6 +137,22 @@ def lines(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
             return
         yield offset, line[: min(length, ENTRY_BYTES_MAX + 2) - 1]
         offset += length
+
+
+def line_blocks(file: BinaryIO, start: int, stop: int) -> Iterator[list[bytes]]:
+    """Yields the whole lines between two offsets in lists, without their LF.
+
+    The first list is short, so that whoever wants one line doesn't read many.
+    """
+    file.seek(start)
+    left, size, rest = stop - start, BUFFER_BYTES, b""
+    while left > 0 and (chunk := file.read(min(size, left))):
+        left, size = left - len(chunk), _CHUNK_BYTES // 4
+        found = (rest + chunk).split(b"\n")
+        rest = found.pop()[: ENTRY_BYTES_MAX + 1]
+        if found and max(map(len, found)) > ENTRY_BYTES_MAX:
+            found = [line[: ENTRY_BYTES_MAX + 1] for line in found]
+        yield found
 
 
 def after_lines(file: BinaryIO, start: int, count: int) -> int:

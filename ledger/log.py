@@ -29,17 +29,18 @@ from .errors import (
     PlanMissingError,
     RefusedError,
     StoreError,
-    TornError,
     TransitionError,
 )
 from .events import Event, Head, Open, event_kind
 from .fold import apply
-from .following import Follower, decode_to_fold
+from .following import Followed, Follower, decode_to_fold, pieces
 from .merkle import CompactRange, leaf_hash, root_of
 from .pointers import basis_of, check_pointers, reference_of
 from .port import LogStore, StoreFinding, StoreWriter, Tail, Torn
+from .prefix import check_prefix
 from .projection import load_projection, save_projection
 from .reading import find_event, read_events
+from .run_fold import fold_run
 from .state import PlanReader, State, slot_text
 
 __all__ = (
@@ -134,52 +135,17 @@ class Log:
         """
         assert self._cache is not None
         projection = load_projection(self._cache, key=self._cache_key)
+        if projection is not None:
+            self.store.take_offset(projection.state.size, projection.offset)
         first = next(iter(self.store.read(0, 1)), None)
         if projection is None or first is None:
             return 0
         state = projection.state
         if parse_entry(first).ledger != state.ledger:
             return 0
-        self._check_prefix(state.size, projection.leaf, projection.root if rehash else None)
+        check_prefix(self.store, projection, cache=self._cache, rehash=rehash)
         self.state, self._tree, self._leaf = state, projection.tree(), projection.leaf
         return state.size
-
-    def _check_prefix(self, size: int, leaf: bytes, root: bytes | None) -> None:
-        """Checks that the ledger still begins with the prefix that was folded before."""
-        found = self.store.tail().size
-        if found < size:
-            self._check_newline(size - found)
-            raise IntegrityError(
-                "the ledger has lost entries since it was last read here",
-                expected=f"at least {size} entries",
-                found=f"{found} entries",
-                todo=f"ledger replay; where an older copy was put back, delete {self._cache}",
-            )
-        last = leaf_hash(next(iter(self.store.read(size - 1, size)), b""))
-        if last != leaf or (root is not None and root_of(self.store.leaves(0, size)) != root):
-            raise IntegrityError(
-                "an entry has changed since this ledger was last read here",
-                where=f"entries 0 to {size - 1}",
-                expected=f"leaf {leaf.hex()}" if last != leaf else "the root seen then",
-                found=f"leaf {last.hex()}" if last != leaf else "another root",
-                todo="ledger replay names the entry",
-            )
-
-    def _check_newline(self, lost: int) -> None:
-        """Tells an entry that lacks no more than its newline from one that is lost.
-
-        Raises:
-            TornError: The last entry is whole, but its line isn't ended.
-        """
-        torn = self.store.torn()
-        if lost == 1 and torn is not None and torn.whole:
-            raise TornError(
-                "the last entry is whole and lacks its newline",
-                where=f"byte {torn.offset}",
-                expected="a line that ends",
-                found=f"{torn.length:,} bytes without an end",
-                todo="ledger run adds the newline and puts that on record; nothing is lost",
-            )
 
     @property
     def ledger(self) -> str:
@@ -216,10 +182,25 @@ class Log:
                 found=f"{tail.size} entries",
                 todo="ledger replay",
             )
-        if tail.size > before:
-            for data in self.store.read(before, tail.size):
-                self._take(data)
+        for block in self.store.blocks(before, tail.size) if tail.size > before else ():
+            for piece in pieces(self._follower, block, seq=self.state.size, prev=self._leaf):
+                if isinstance(piece, bytes):
+                    self._take(piece)
+                else:
+                    self._take_run(piece)
         return self.state.size - before
+
+    def _take_run(self, run: Followed) -> None:
+        done = 0
+        while done < len(run.events):
+            if taken := fold_run(self.state, run, start=done, plan_of=self._plan_of):
+                leaves = run.block.leaves[done : done + taken]
+                self._tree.extend(leaves)
+                self._leaf = leaves[-1]
+                done += taken
+            else:
+                self._take(run.block.entries[done])
+                done += 1
 
     def _take(self, data: bytes) -> None:
         state, prev = self.state, self._leaf
@@ -389,7 +370,10 @@ class Log:
     def save(self) -> None:
         """Writes the projection when it is behind."""
         if self._cache is not None and not self._broken and self._saved != self.state.size:
-            save_projection(self._cache, self.state, self._tree, self._leaf, key=self._cache_key)
+            save_projection(
+                self._cache, self.state, self._tree, self._leaf, key=self._cache_key,
+                offset=self.store.offset_after(self.state.size),
+            )  # fmt: skip
             self._saved = self.state.size
 
     def close(self) -> None:

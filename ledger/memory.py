@@ -12,15 +12,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from .entry import FIRST_PREV, parse_entry
 from .errors import BusyError, StoreError
-from .merkle import leaf_hash
-from .port import StoreFinding, Tail, Torn
+from .merkle import leaf_hash, leaf_hashes
+from .port import Block, Report, StoreFinding, Tail, Torn
 from .slot_index import Slot, check_batch
 
 __all__ = ("MemoryMedium", "MemoryStore")
+
+
+_BLOCK_ENTRIES = 1000
 
 
 class MemoryMedium:
@@ -60,6 +64,23 @@ class MemoryStore:
     def leaves(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yields the leaf hash of each entry, computed from the entry's bytes."""
         return map(leaf_hash, self.read(start, stop))
+
+    def blocks(
+        self, start: int = 0, stop: int | None = None, *, report: Report | None = None
+    ) -> Iterator[Block]:
+        """Yields the entries with their leaf hashes in blocks; there is nothing else to report."""
+        del report
+        rest = self.read(start, stop)
+        while entries := list(islice(rest, _BLOCK_ENTRIES)):
+            yield Block(entries, leaf_hashes(entries))
+
+    def offset_after(self, size: int) -> int:
+        """Returns 0: an entry is found by its seq."""
+        del size
+        return 0
+
+    def take_offset(self, size: int, offset: int) -> None:
+        """Does nothing: an entry is found by its seq."""
 
     def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
         """Returns the entry that fills a slot, or None."""

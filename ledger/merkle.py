@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import islice
 
 __all__ = (
     "EMPTY_ROOT",
@@ -22,6 +23,7 @@ __all__ = (
     "consistency_proof",
     "inclusion_proof",
     "leaf_hash",
+    "leaf_hashes",
     "node_hash",
     "root_of",
     "verify_consistency",
@@ -29,6 +31,7 @@ __all__ = (
 )
 
 EMPTY_ROOT = sha256(b"").digest()
+_BLOCK_LEAVES = 1024
 
 
 def leaf_hash(data: bytes) -> bytes:
@@ -38,6 +41,11 @@ def leaf_hash(data: bytes) -> bytes:
         RFC 6962, section 2.1.
     """
     return sha256(b"\x00" + data).digest()
+
+
+def leaf_hashes(entries: Iterable[bytes]) -> list[bytes]:
+    """Returns the hash of each leaf, as `leaf_hash` does of one."""
+    return [sha256(b"\x00" + data).digest() for data in entries]
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
@@ -83,6 +91,20 @@ class CompactRange:
         stack.append(leaf)
         self.size += 1
 
+    def extend(self, leaves: Iterable[bytes]) -> None:
+        """Adds leaf hashes at the right, level by level: the same tree with fewer steps."""
+        level, whole, size = list(leaves), list[bytes](), self.size
+        self.size += len(level)
+        while level:
+            if size & 1:
+                level.insert(0, self._stack.pop())
+            if len(level) & 1:
+                whole.append(level.pop())
+            pairs = zip(level[::2], level[1::2], strict=True)
+            level = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
+            size >>= 1
+        self._stack += reversed(whole)
+
     def root(self) -> bytes:
         """Returns the root of all leaves so far."""
         if not self._stack:
@@ -99,9 +121,9 @@ class CompactRange:
 
 def root_of(leaves: Iterable[bytes]) -> bytes:
     """Returns the root over leaf hashes, each of 32 bytes."""
-    tree = CompactRange()
-    for leaf in leaves:
-        tree.append(leaf)
+    tree, rest = CompactRange(), iter(leaves)
+    while block := list(islice(rest, _BLOCK_LEAVES)):
+        tree.extend(block)
     return tree.root()
 
 

@@ -9,12 +9,12 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
-__all__ = ("LogStore", "StoreFinding", "StoreWriter", "Tail", "Torn")
+__all__ = ("Block", "LogStore", "Report", "StoreFinding", "StoreWriter", "Tail", "Torn")
 
 
 class Tail(NamedTuple):
@@ -44,6 +44,16 @@ class StoreFinding(NamedTuple):
     where: str
     expected: str
     found: str
+
+
+Report: TypeAlias = Callable[[StoreFinding], None]
+
+
+class Block(NamedTuple):
+    """Some entries that follow one another, and their leaf hashes."""
+
+    entries: list[bytes]
+    leaves: list[bytes]
 
 
 class StoreWriter(Protocol):
@@ -95,6 +105,29 @@ class LogStore(Protocol):
         """Yields the leaf hash of each entry, computed from the entry's bytes."""
         ...
 
+    def blocks(
+        self, start: int = 0, stop: int | None = None, *, report: Report | None = None
+    ) -> Iterator[Block]:
+        """Yields what `read` yields in blocks, with the leaf hash of each entry.
+
+        Args:
+            start: The first entry.
+            stop: Where to end; default: the tail when it begins.
+            report: Is told what else is wrong with the rows or lines that are read.
+        """
+        ...
+
+    def offset_after(self, size: int) -> int:
+        """Returns where the first `size` entries end, as a hint for `take_offset`; 0 for none."""
+        ...
+
+    def take_offset(self, size: int, offset: int) -> None:
+        """Reads on from a hint, so that what stands before it need not be counted.
+
+        A hint is nothing but that: it is dropped unless entry `size - 1` ends there.
+        """
+        ...
+
     def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
         """Returns the entry that fills a slot, or None."""
         ...
@@ -122,6 +155,8 @@ class LogStore(Protocol):
 
     def check(self, start: int = 0) -> Iterator[StoreFinding]:
         """Yields what is wrong with the medium itself (schema, structure, index).
+
+        What is wrong with a single row or line is said by `blocks`.
 
         From a later entry on, only what can be told without reading what stands before it.
         """

@@ -47,6 +47,7 @@ class Projection(msgspec.Struct, kw_only=True):
     leaf: bytes
     root: bytes
     hashes: tuple[bytes, ...]
+    offset: int = 0  # where its entries end in the store, if that is of use
     state: State
 
     def tree(self) -> CompactRange:
@@ -82,10 +83,12 @@ def _code() -> str:
     return hasher.hexdigest()
 
 
-def encode_projection(state: State, tree: CompactRange, leaf: bytes, *, key: bytes) -> bytes:
+def encode_projection(
+    state: State, tree: CompactRange, leaf: bytes, *, key: bytes, offset: int = 0
+) -> bytes:
     """Returns the bytes of a projection behind their checksum."""
     projection = Projection(
-        code=_code(), leaf=leaf, root=tree.root(), hashes=tree.hashes, state=state
+        code=_code(), leaf=leaf, root=tree.root(), hashes=tree.hashes, offset=offset, state=state
     )
     data = msgspec.msgpack.encode(projection, enc_hook=_to_bytes)
     return blake3(data, key=key).digest() + data
@@ -104,14 +107,23 @@ def parse_projection(data: bytes, *, key: bytes) -> Projection | None:
 
 
 def save_projection(
-    path: Path, state: State, tree: CompactRange, leaf: bytes, *, key: bytes
+    path: Path, state: State, tree: CompactRange, leaf: bytes, *, key: bytes, offset: int = 0
 ) -> None:
-    """Writes the cache, and the tree's frontier; a failure to write is no failure of the act."""
-    save_frontier(path.with_name(FRONTIERS), tree)
+    """Writes the cache, and the tree's frontier; a failure to write is no failure of the act.
+
+    Args:
+        path: The cache's file.
+        state: The fold.
+        tree: The tree of the entries that are folded.
+        leaf: The leaf of the last of them.
+        key: 32 bytes that seal the cache.
+        offset: Where they end in the store, if that is of use.
+    """
+    save_frontier(path.with_name(FRONTIERS), tree, offset=offset)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(encode_projection(state, tree, leaf, key=key))
+        temporary.write_bytes(encode_projection(state, tree, leaf, key=key, offset=offset))
         temporary.replace(path)
     except (OSError, OverflowError):
         # A cache that can't be written is a cache that isn't there.

@@ -19,6 +19,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 from .claims import SELF_SIGNED, judge, outside
@@ -35,7 +36,7 @@ from .findings import (
     SignedCase,
     record_word,
 )
-from .log import LogStore
+from .port import LogStore, StoreFinding
 from .state import Experiment, PlanReader, State, is_blinded
 from .walk import Walk, check_pointers, check_redacted, walk_entries
 
@@ -81,21 +82,7 @@ def replay(
         StoreError: The ledger can't be read at all.
     """
     walk = Walk(plan_of, {*sizes, *(claim.size for claim in claims)})
-    for found in store.check():
-        walk.find("bytes", found.code, found.seq, found.expected, found.found, where=found.where)
-    walk_entries(walk, store)
-    torn = store.torn()
-    if walk.tree.size == 0:
-        walk.find("bytes", "empty", None, "at least an `open`", "no entry", where="the ledger")
-    if torn is not None:
-        walk.find(
-            "bytes",
-            "torn",
-            None,
-            "a whole entry",
-            f"{torn.length} bytes after the last whole entry",
-            where=f"byte {torn.offset}",
-        )
+    _read(walk, store)
     check_pointers(walk, store)
     check_redacted(walk, store)
     vouched = _vouched(walk, claims, vouch)
@@ -114,6 +101,28 @@ def replay(
     else:
         _take(walk, files(walk.state))
     return _report(walk, vouched)
+
+
+def _read(walk: Walk, store: LogStore) -> None:
+    """Goes over the entries, and looks at what holds them."""
+    # What a store checks of itself takes long and needs none of us.
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        checking = beside.submit(lambda: list(store.check()))
+        walk_entries(walk, store)
+    _put_first(walk, checking.result())
+    torn = store.torn()
+    if walk.tree.size == 0:
+        walk.find("bytes", "empty", None, "at least an `open`", "no entry", where="the ledger")
+    if torn is not None:
+        where, found = f"byte {torn.offset}", f"{torn.length} bytes after the last whole entry"
+        walk.find("bytes", "torn", None, "a whole entry", found, where=where)
+
+
+def _put_first(walk: Walk, found: list[StoreFinding]) -> None:
+    """Puts what the store says of itself before what was found in its entries."""
+    later, walk.findings = walk.findings, []
+    walk.take_found(found)
+    _take(walk, later)
 
 
 def _is_broken(walk: Walk) -> bool:

@@ -31,8 +31,9 @@ from .findings import (
     Since,
     record_word,
 )
+from .frontier import Frontier
 from .merkle import CompactRange, leaf_hash
-from .port import LogStore
+from .port import LogStore, StoreFinding
 from .walk import misplaced
 
 __all__ = ("replay_since",)
@@ -55,7 +56,7 @@ def replay_since(
     store: LogStore,
     head: Claim,
     *,
-    frontier: CompactRange | None = None,
+    frontier: Frontier | None = None,
     claims: Sequence[Claim] = (),
     findings: Sequence[Finding] = (),
 ) -> ReplayReport:
@@ -64,22 +65,23 @@ def replay_since(
     Args:
         store: The ledger, opened for reading.
         head: The head that the caller knows; at least one entry.
-        frontier: The tree at that head, checked to have its root; None: its entries are hashed.
+        frontier: What is kept of that head, checked to make its root; None: its entries are hashed.
         claims: Further heads from outside the ledger, none smaller.
         findings: What the caller found already.
 
     Raises:
         StoreError: The ledger can't be read at all.
     """
+    if frontier is not None:
+        store.take_offset(head.size, frontier.offset)
     size = store.tail().size
     start = min(head.size, size)
-    tree = frontier.copy() if frontier is not None and size >= head.size else CompactRange()
+    tree = frontier.tree.copy() if frontier is not None and size >= head.size else CompactRange()
     is_hashed = tree.size < start
     for leaf in store.leaves(tree.size, start) if is_hashed else ():
         tree.append(leaf)
     growth = _Growth(tree, *_last_before(store, start))
-    for found in store.check(start):
-        growth.find("bytes", found.code, found.seq, found.expected, found.found, where=found.where)
+    growth.take_found(list(store.check(start)))
     if size >= head.size:
         _walk(growth, store, {claim.size for claim in claims})
     torn = store.torn()
@@ -108,21 +110,30 @@ def _last_before(store: LogStore, start: int) -> tuple[bytes, str]:
 
 
 def _walk(growth: _Growth, store: LogStore, sizes: set[int]) -> None:
+    found = list[StoreFinding]()
     try:
-        for seq, data in enumerate(store.read(growth.tree.size), growth.tree.size):
-            try:
-                entry = parse_entry(data)
-            except LedgerError as error:
-                growth.find("bytes", "not_an_entry", seq, error.expected, error.found)
-            else:
-                _check_entry(growth, seq, entry)
-            growth.prev = leaf_hash(data)
-            growth.tree.append(growth.prev)
-            if growth.tree.size in sizes:
-                growth.roots[growth.tree.size] = growth.tree.root()
+        for block in store.blocks(growth.tree.size, report=found.append):
+            growth.take_found(found)
+            for data, leaf in zip(*block, strict=True):
+                _walk_one(growth, data, leaf, sizes)
     except LedgerError as error:
+        growth.take_found(found)
         size = growth.tree.size
         growth.find("bytes", "unreadable", size, "readable entries", str(error))
+
+
+def _walk_one(growth: _Growth, data: bytes, leaf: bytes, sizes: set[int]) -> None:
+    seq = growth.tree.size
+    try:
+        entry = parse_entry(data)
+    except LedgerError as error:
+        growth.find("bytes", "not_an_entry", seq, error.expected, error.found)
+    else:
+        _check_entry(growth, seq, entry)
+    growth.prev = leaf
+    growth.tree.append(leaf)
+    if growth.tree.size in sizes:
+        growth.roots[growth.tree.size] = growth.tree.root()
 
 
 def _check_entry(growth: _Growth, seq: int, entry: Entry) -> None:

@@ -44,7 +44,9 @@ from .state import (
     slots_of,
 )
 from .tries import (
+    begin_attempt,
     clear_streaks,
+    close_attempt,
     count_ending,
     count_outcome,
     ended_in,
@@ -57,6 +59,7 @@ from .tries import (
 __all__ = (
     "HANDLERS",
     "charge_nanousd",
+    "check_permission",
     "error_is_due",
     "is_exhausted",
     "is_lost_up",
@@ -132,7 +135,7 @@ def _attempt(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> N
         raise _refusal(known, position, f"arm {event.arm} is failing", "fix the cause: ledger run")
     if event.reserved_nanousd != frozen.reserve_nanousd:
         raise _refusal(known, position, "the reservation isn't the frozen one")
-    _check_permission(state, known)
+    check_permission(state, known)
     short = room_for(known, [arm])
     if short:
         raise BudgetExceededError(
@@ -141,15 +144,8 @@ def _attempt(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> N
             found=short,
             todo="ledger amend budget, or ledger result --stop",
         )
-    slots.is_first[position] = slots.session[position] != event.session
-    slots.session[position] = event.session
-    slots.attempts[position] = event.number
-    slots.is_open[position] = 1
-    known.open += 1
+    begin_attempt(known, event)
     known.seen_time = entry.time
-    tally.open += 1
-    tally.calls += 1
-    tally.reserved_nanousd += event.reserved_nanousd
 
 
 def _refusal(known: Experiment, position: int, what: str, todo: str = "") -> TransitionError:
@@ -182,8 +178,12 @@ def _check_place(known: Experiment, event: Attempt | Decision) -> tuple[Slots, i
     return slots, position
 
 
-def _check_permission(state: State, known: Experiment) -> None:
-    """Checks anchor and signatures that the protocol wants before outcomes."""
+def check_permission(state: State, known: Experiment) -> None:
+    """Checks anchor and signatures that the protocol wants before outcomes.
+
+    Raises:
+        TransitionError: One is missing.
+    """
     rules = known.rules
     assert rules is not None
     if rules.anchor == "none" and not rules.signatures:
@@ -234,7 +234,7 @@ def _attempt_end(state: State, entry: Entry, event: Event, plan_of: PlanReader) 
     charged = charge_nanousd(event.cost_nanousd, reserve)
     if event.status == "lost" and charged != reserve:
         raise _refusal(known, position, "a lost attempt costs its reservation", "ledger settle")
-    _close_attempt(known, position, charged, sum(event.tokens.values()))
+    close_attempt(known, position, charged, sum(event.tokens.values()))
     slots.ended[position] = ENDINGS.index(event.status) + 1
     slots.end_seq[position] = entry.seq
     if event.status in ("lost", "interrupted"):
@@ -245,18 +245,6 @@ def _attempt_end(state: State, entry: Entry, event: Event, plan_of: PlanReader) 
     else:
         count_ending(known, event, entry.seq)
     known.last_change, known.seen_time = entry.seq, entry.time
-
-
-def _close_attempt(known: Experiment, position: int, charged: int, tokens: int) -> None:
-    slots = slots_of(known)
-    arm = slots.arm[position]
-    tally = known.tallies[arm]
-    slots.is_open[position] = 0
-    known.open -= 1
-    tally.open -= 1
-    tally.reserved_nanousd -= known.arms[arm].reserve_nanousd
-    tally.spent_nanousd += charged
-    tally.tokens += tokens
 
 
 def _decision(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
@@ -273,7 +261,7 @@ def _decision(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> 
         _check_found(state, known, event, frozen.origin)
     if slots.is_open[position]:
         charged = charge_nanousd(event.cost_nanousd, frozen.reserve_nanousd)
-        _close_attempt(known, position, charged, sum(event.tokens.values()))
+        close_attempt(known, position, charged, sum(event.tokens.values()))
     elif frozen.origin != "live":
         tally.spent_nanousd += event.incurred_nanousd or 0
     slots.status[position] = STATUSES.index(event.status) + 1
@@ -327,7 +315,7 @@ def _check_found(state: State, known: Experiment, event: Decision, origin: str) 
     assert known.freeze_seq is not None
     if origin == "imported" and state.imported_seq < known.freeze_seq:
         raise _refusal(known, position, "an imported outcome needs an import after the freeze")
-    _check_permission(state, known)
+    check_permission(state, known)
 
 
 def _check_live(known: Experiment, event: Decision) -> None:

@@ -26,11 +26,12 @@ from .durable import create_folder, sync_folder
 from .entry import FIRST_PREV
 from .errors import IntegrityError, StoreError
 from .locks import append_lock_path, check_one_name, file_lock, link_findings
-from .merkle import leaf_hash
-from .port import StoreFinding, Tail, Torn
-from .sqlite_check import check_database
+from .merkle import leaf_hash, leaf_hashes
+from .port import Block, Report, StoreFinding, Tail, Torn
+from .sqlite_check import check_database, check_rows
 from .sqlite_connection import (
     IN_PROCESS,
+    LongReader,
     check_header,
     connect,
     copy_to_undo,
@@ -46,10 +47,9 @@ __all__ = ("SqliteStore", "SqliteWriter")
 
 _PAGE_ENTRIES = 1000
 _LAST = "SELECT seq,leaf,CAST(entry AS BLOB) FROM entry ORDER BY seq DESC LIMIT 1"
-_PAGE = (
-    "SELECT seq,coalesce(CAST(entry AS BLOB),x'') FROM entry"
-    f" WHERE seq>=? AND seq<? ORDER BY seq LIMIT {_PAGE_ENTRIES}"
-)
+_WHERE = f" FROM entry WHERE seq>=? AND seq<? ORDER BY seq LIMIT {_PAGE_ENTRIES}"
+_PAGE = f"SELECT seq,coalesce(CAST(entry AS BLOB),x''){_WHERE}"
+_PAGE_CHECKED = f"SELECT seq,coalesce(CAST(entry AS BLOB),x''),leaf,typeof(entry){_WHERE}"
 _FIND = (
     "SELECT CAST(entry AS BLOB) FROM entry"
     " WHERE experiment=? AND position=? AND kind=? AND number=?"
@@ -108,12 +108,26 @@ class SqliteStore:
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yields the entries from `start` up to `stop` (default: the tail now)."""
-        size = self.tail().size
-        return self._pages(start, size if stop is None else min(stop, size))
+        return chain.from_iterable(self._entries(start, stop))
 
     def leaves(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Yields the leaf hash of each entry, computed from the entry's bytes."""
-        return map(leaf_hash, self.read(start, stop))
+        return chain.from_iterable(map(leaf_hashes, self._entries(start, stop)))
+
+    def blocks(
+        self, start: int = 0, stop: int | None = None, *, report: Report | None = None
+    ) -> Iterator[Block]:
+        """Yields the entries with their leaf hashes in blocks; reports gaps and wrong columns."""
+        size = self.tail().size
+        return self._blocks(start, size if stop is None else min(stop, size), report)
+
+    def offset_after(self, size: int) -> int:
+        """Returns 0: an entry is found by its seq."""
+        del size
+        return 0
+
+    def take_offset(self, size: int, offset: int) -> None:
+        """Does nothing: an entry is found by its seq."""
 
     def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
         """Returns the entry that fills a slot, or None."""
@@ -152,9 +166,10 @@ class SqliteStore:
         return None
 
     def check(self, start: int = 0) -> Iterator[StoreFinding]:
-        """Yields what is wrong: names of the file, header, schema, structure, leaf column, gaps."""
+        """Yields what is wrong: names of the file, header, schema, structure, rows before 0."""
         yield from link_findings(self._path)
-        yield from check_database(self._query, str(self._path), start=start)
+        with closing(LongReader(self._path)) as apart:
+            yield from check_database(apart.query, str(self._path), start=start)
 
     def close(self) -> None:
         """Closes both connections."""
@@ -167,13 +182,28 @@ class SqliteStore:
             if self._copy is not None:
                 self._copy.cleanup()
 
-    def _pages(self, start: int, stop: int) -> Iterator[bytes]:
+    def _entries(self, start: int, stop: int | None) -> Iterator[list[bytes]]:
+        size = self.tail().size
+        pages = self._pages(_PAGE, start, size if stop is None else min(stop, size))
+        return ([row[1] for row in rows] for rows in pages)
+
+    def _blocks(self, start: int, stop: int, report: Report | None) -> Iterator[Block]:
+        sql = _PAGE if report is None else _PAGE_CHECKED
+        for rows in self._pages(sql, start, stop):
+            entries = [row[1] for row in rows]
+            leaves = leaf_hashes(entries)
+            if report is not None:
+                for found in check_rows(rows, leaves, start, str(self._path)):
+                    report(found)
+                start = self._place(rows[-1][0]) + 1
+            yield Block(entries, leaves)
+
+    def _pages(self, sql: str, start: int, stop: int) -> Iterator[list[tuple[Any, ...]]]:
         while start < stop:
-            rows = self._query(_PAGE, (start, stop))
+            rows = self._query(sql, (start, stop))
             if not rows:
                 return
-            for _, data in rows:
-                yield data
+            yield rows
             start = self._place(rows[-1][0]) + 1
 
     def _place(self, seq: object) -> int:

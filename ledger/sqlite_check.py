@@ -1,10 +1,10 @@
-"""What is wrong with a SQLite ledger as a database; says nothing of chains, ids and roots.
+"""What is wrong with a SQLite ledger as a database, and with its rows; not chains, ids and roots.
 
 Leaves those to `replay.py`.
 
 Rules:
 - The schema is compared as text with the one this format has; one object more is a finding too.
-- Every row is looked at, also one before the first or of another type, which a view may count.
+- A row before the first is looked for: no walk comes across it, and a view may count it.
 - SQLite's own check sees structure and indexes, not values: a changed digit in a cell passes it.
 - A database that can't be read any further is a finding, not an exception.
 """
@@ -13,23 +13,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from .errors import BusyError, StoreError
-from .merkle import leaf_hash
 from .port import StoreFinding
 from .sqlite_schema import APPLICATION_ID, SCHEMA, USER_VERSION
 
-__all__ = ("check_database",)
+__all__ = ("check_database", "check_rows")
 
 Query = Callable[[str, Sequence[str | int]], list[tuple[Any, ...]]]
 
 _OBJECTS = "SELECT name,type,coalesce(sql,'') FROM sqlite_master ORDER BY rowid"
-_PAGE = (
-    "SELECT seq,leaf,coalesce(CAST(entry AS BLOB),x''),typeof(entry) FROM entry WHERE seq>=?"
-    " ORDER BY seq LIMIT 1000"
-)
 _BEFORE = "SELECT seq FROM entry WHERE seq<0 ORDER BY seq DESC LIMIT 20"
 # Made by SQLite itself; the second by ANALYZE.
 _BY_SQLITE = ("sqlite_autoindex_entry_1", "sqlite_stat1", "sqlite_stat4")
@@ -42,15 +36,14 @@ def check_database(query: Query, where: str, *, start: int = 0) -> Iterator[Stor
     Args:
         query: Runs one statement and returns all its rows.
         where: The file, for findings that mean no entry.
-        start: The first row to look at; after the first the structure of the whole file is left
-            out, since it can't be checked in parts.
+        start: The first row that is read; after row 0 the structure of the whole file is left out,
+            since it can't be checked in parts.
 
     Raises:
         BusyError: Another program keeps the database.
     """
-    rows = partial(_rows, start=start)
     first, said = (_header, _schema, _before), set[str]()
-    for part in (*first, rows) if start else (*first, _structure, rows):
+    for part in first if start else (*first, _structure):
         try:
             yield from part(query, where)
         except BusyError:
@@ -102,18 +95,31 @@ def _before(query: Query, where: str) -> Iterator[StoreFinding]:
         yield StoreFinding("extra_row", None, where, "rows from entry 0 on", f"a row {seq}")
 
 
-def _rows(query: Query, where: str, *, start: int) -> Iterator[StoreFinding]:
+def check_rows(
+    rows: Sequence[tuple[Any, ...]], leaves: Sequence[bytes], start: int, where: str
+) -> Iterator[StoreFinding]:
+    """Yields what is wrong with rows of place, entry, leaf and the entry's type.
+
+    Args:
+        rows: The rows, in order.
+        leaves: The leaf hash of each entry, computed from its bytes.
+        start: The place that the first row should have.
+        where: The file.
+    """
+    seqs, _, columns, kinds = zip(*rows, strict=True)
+    places = range(start, start + len(rows))
+    if seqs == tuple(places) and columns == tuple(leaves) and set(kinds) == {"text"}:
+        return
     expected = start
-    while rows := query(_PAGE, (expected,)):
-        for seq, leaf, data, kind in rows:
-            if seq != expected:
-                yield StoreFinding("gap", expected, where, f"entry {expected}", f"entry {seq}")
-                if not isinstance(seq, int):
-                    return
-                expected = seq
-            expected += 1
-            if leaf != leaf_hash(data):
-                found = leaf.hex() if isinstance(leaf, bytes) else repr(leaf)
-                yield StoreFinding("leaf_column", seq, where, leaf_hash(data).hex(), found)
-            if kind != "text":
-                yield StoreFinding("entry_column", seq, where, "an entry of type text", str(kind))
+    for (seq, _, leaf, kind), computed in zip(rows, leaves, strict=True):
+        if seq != expected:
+            yield StoreFinding("gap", expected, where, f"entry {expected}", f"entry {seq}")
+            if not isinstance(seq, int):
+                return
+            expected = seq
+        expected += 1
+        if leaf != computed:
+            found = leaf.hex() if isinstance(leaf, bytes) else repr(leaf)
+            yield StoreFinding("leaf_column", seq, where, computed.hex(), found)
+        if kind != "text":
+            yield StoreFinding("entry_column", seq, where, "an entry of type text", str(kind))

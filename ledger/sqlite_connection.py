@@ -6,7 +6,9 @@ Rules:
 - A file is looked at before SQLite opens it: opening a database in write-ahead mode creates files,
   even when only for reading.
 - Closing a file drops every lock that this process has on it, those of SQLite included (POSIX):
-  each transaction of ours and each plain look at a file is done under `IN_PROCESS`.
+  each transaction of ours and each plain look at a file is done under `IN_PROCESS`. A check that
+  takes long has `_LONG_READ` instead, which plain looks take too: it keeps nobody else waiting.
+- Who needs both locks takes `IN_PROCESS` first.
 - Reading never writes to the ledger: a commit that was killed half-way is undone in a private copy.
 """
 
@@ -14,8 +16,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import BusyError, ConflictError, IntegrityError, NewerError, StoreError
 from .sqlite_schema import APPLICATION_ID, SLOT_MESSAGE, USER_VERSION
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "IN_PROCESS",
+    "LongReader",
     "check_header",
     "connect",
     "copy_to_undo",
@@ -32,7 +36,7 @@ __all__ = (
     "store_error",
 )
 
-IN_PROCESS = threading.RLock()
+IN_PROCESS, _LONG_READ = threading.RLock(), threading.RLock()
 
 _BUSY_SECONDS = 30.0
 _OLDEST = (3, 31)
@@ -111,7 +115,7 @@ def check_header(path: Path) -> None:
 
 def _header(path: Path) -> bytes:
     try:
-        with IN_PROCESS, path.open("rb") as file:
+        with IN_PROCESS, _LONG_READ, path.open("rb") as file:
             return file.read(100)
     except OSError as error:
         raise StoreError("the ledger can't be read", where=str(path), found=str(error)) from error
@@ -158,10 +162,54 @@ def copy_to_undo(path: Path) -> tuple[Path, TemporaryDirectory[str]]:
     from tempfile import TemporaryDirectory
 
     folder = TemporaryDirectory(prefix="fairtrial-")
-    with IN_PROCESS:
+    with IN_PROCESS, _LONG_READ:
         for name in (path.name, path.name + "-journal"):
             shutil.copyfile(path.with_name(name), Path(folder.name) / name)
     return Path(folder.name) / path.name, folder
+
+
+class LongReader:
+    """A connection of its own for statements that take long, so that nobody else waits for them.
+
+    Args:
+        path: The ledger.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._copy: TemporaryDirectory[str] | None = None
+
+    def query(self, sql: str, parameters: Sequence[str | int]) -> list[tuple[Any, ...]]:
+        """Returns all rows of a statement.
+
+        Raises:
+            StoreError: As `store_error` says.
+        """
+        try:
+            return self._fetch(sql, parameters)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise store_error(error, self._path) from error
+
+    def _fetch(self, sql: str, parameters: Sequence[str | int]) -> list[tuple[Any, ...]]:
+        self._connection = self._connection or connect(self._path, "ro")
+        try:
+            with _LONG_READ:
+                return self._connection.execute(sql, parameters).fetchall()
+        except sqlite3.Error as error:
+            if not is_half_committed(error):
+                raise
+        self._connection.close()
+        path, self._copy = copy_to_undo(self._path)
+        self._connection = connect(path, "rw")
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._copy is not None:
+            self._copy.cleanup()
 
 
 def store_error(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreError:

@@ -16,14 +16,16 @@ Rules:
 
 from __future__ import annotations
 
-from .events import AttemptEnd
+from .events import Attempt, AttemptEnd
 from .slots import ENDINGS, LOST_MAX
 from .state import STREAK_MAX, ArmTally, Experiment, next_look_last, slots_of
 
 __all__ = (
     "ATTEMPTS_MAX",
     "EXCUSES_MAX",
+    "begin_attempt",
     "clear_streaks",
+    "close_attempt",
     "count_ending",
     "count_outcome",
     "ended_in",
@@ -84,6 +86,33 @@ def error_is_due(known: Experiment, position: int) -> bool:
         slots.arm[other] == arm and not is_exhausted(known, other)
         for other in slots.pending(1, next_look_last(known))
     )
+
+
+def begin_attempt(known: Experiment, event: Attempt) -> None:
+    """Opens an attempt of a slot and counts it."""
+    slots, position = slots_of(known), event.position
+    slots.is_first[position] = slots.session[position] != event.session
+    slots.session[position] = event.session
+    slots.attempts[position] = event.number
+    slots.is_open[position] = 1
+    known.open += 1
+    tally = known.tallies[slots.arm[position]]
+    tally.open += 1
+    tally.calls += 1
+    tally.reserved_nanousd += event.reserved_nanousd
+
+
+def close_attempt(known: Experiment, position: int, charged: int, tokens: int) -> None:
+    """Ends the open attempt of a slot and counts what it cost."""
+    slots = slots_of(known)
+    arm = slots.arm[position]
+    tally = known.tallies[arm]
+    slots.is_open[position] = 0
+    known.open -= 1
+    tally.open -= 1
+    tally.reserved_nanousd -= known.arms[arm].reserve_nanousd
+    tally.spent_nanousd += charged
+    tally.tokens += tokens
 
 
 def count_ending(known: Experiment, event: AttemptEnd, seq: int) -> None:

@@ -56,6 +56,10 @@ class Upcasts:
         """Returns whether a newer version of an event's class is known."""
         return cls in self._steps
 
+    def all_newest(self, events: list[_Event]) -> list[_Event]:
+        """Returns events as `newest` returns each."""
+        return [self.newest(event) for event in events] if self._steps else events
+
     def newest(self, event: _Event) -> _Event:
         """Returns an event as its newest version; itself where it is of that one."""
         found: object = event

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import gt
 
 import msgspec
 
@@ -23,8 +24,6 @@ from .errors import LedgerError, NewerError, PlanMissingError
 from .events import (
     Amend,
     Anchor,
-    Attempt,
-    AttemptEnd,
     Decision,
     Event,
     Freeze,
@@ -39,10 +38,11 @@ from .events import (
 )
 from .findings import FINDINGS_MAX, Finder, NumbersCase, SignedCase
 from .fold import apply
-from .following import Follower, decode_to_fold
-from .merkle import CompactRange, leaf_hash
+from .following import Followed, Follower, decode_to_fold, pieces
+from .merkle import EMPTY_ROOT, CompactRange, leaf_hash
 from .pointers import basis_of, reference_of
-from .port import LogStore
+from .port import Block, LogStore, StoreFinding
+from .run_fold import RUN, fold_run
 from .state import Experiment, PlanReader, State
 
 __all__ = ("Walk", "check_pointers", "check_redacted", "misplaced", "walk_entries")
@@ -76,16 +76,68 @@ class Walk(Finder):
 
 def walk_entries(walk: Walk, store: LogStore) -> None:
     """Goes over all entries once, and keeps the roots at the sizes that were asked for."""
-    wanted = list(walk.sizes)
+    wanted, found = [size for size in walk.sizes if size], list[StoreFinding]()
+    walk.claim_roots[0] = EMPTY_ROOT
     try:
-        for seq, data in enumerate(store.read()):
-            _walk_one(walk, seq, data)
-            while wanted and wanted[0] <= walk.tree.size:
-                size = wanted.pop(0)
-                walk.claim_roots[size] = walk.tree.root()
+        for block in store.blocks(report=found.append):
+            walk.take_found(found)
+            for part in _parts(block, walk.tree.size, wanted):
+                _walk_block(walk, part)
+                while wanted and wanted[0] <= walk.tree.size:
+                    size = wanted.pop(0)
+                    walk.claim_roots[size] = walk.tree.root()
     except LedgerError as error:
+        walk.take_found(found)
         size = walk.tree.size
         walk.find("bytes", "unreadable", size, "readable entries", str(error))
+
+
+def _parts(block: Block, seq: int, wanted: Sequence[int]) -> Iterator[Block]:
+    """Yields a block in parts that end where a root is wanted."""
+    start, stop = 0, len(block.entries)
+    ends = [size - seq for size in wanted if 0 < size - seq < stop]
+    for end in (*ends, stop):
+        yield Block(block.entries[start:end], block.leaves[start:end])
+        start = end
+
+
+def _walk_block(walk: Walk, block: Block) -> None:
+    """Takes in a block: what plainly is right together, all else one by one."""
+    for piece in pieces(walk.follower, block, seq=walk.tree.size, prev=walk.prev):
+        if isinstance(piece, bytes):
+            _walk_one(walk, walk.tree.size, piece)
+        else:
+            _walk_run(walk, piece)
+
+
+def _walk_run(walk: Walk, run: Followed) -> None:
+    """Takes in events of a run whose bytes were checked."""
+    _note_times(walk, run)
+    for seq, event in enumerate(run.events, run.seq):
+        if isinstance(event, Decision) and event.source is not None:
+            _note_pointers(walk, seq, event)
+    done = 0
+    while done < len(run.events) and not walk.rules_stopped:
+        done += fold_run(walk.state, run, start=done, plan_of=walk.plan_of)
+        if done < len(run.events):
+            _fold(walk, parse_entry(run.block.entries[done]), run.events[done])
+            done += 1
+    walk.tree.extend(run.block.leaves)
+    walk.prev = run.block.leaves[-1]
+    walk.bytes += sum(map(len, run.block.entries)) + len(run.block.entries)
+
+
+def _note_times(walk: Walk, run: Followed) -> None:
+    if run.times[0].decode() < walk.time or any(map(gt, run.times, run.times[1:])):
+        for seq, time in enumerate(run.times, run.seq):
+            _note_time(walk, seq, time.decode())
+    walk.time = run.times[-1].decode()
+
+
+def _note_time(walk: Walk, seq: int, time: str) -> None:
+    if time < walk.time and len(walk.steps_back) < _STEPS_MAX:
+        walk.steps_back.append(seq)
+    walk.time = time
 
 
 def _walk_one(walk: Walk, seq: int, data: bytes) -> None:
@@ -94,9 +146,7 @@ def _walk_one(walk: Walk, seq: int, data: bytes) -> None:
     if entry is None:
         entry = _parsed(walk, seq, data)
     if entry is not None:
-        if entry.time < walk.time and len(walk.steps_back) < _STEPS_MAX:
-            walk.steps_back.append(seq)
-        walk.time = entry.time
+        _note_time(walk, seq, entry.time)
         event = _decoded(walk, seq, entry)
         if event is not None:
             _take(walk, seq, entry, event)
@@ -157,7 +207,7 @@ def _decoded(walk: Walk, seq: int, entry: Entry) -> Event | None:
 
 def _take(walk: Walk, seq: int, entry: Entry, event: Event) -> None:
     """Notes what other levels need of an event, and folds it while the rules can be followed."""
-    is_of_run = isinstance(event, (Decision, Attempt, AttemptEnd))
+    is_of_run = isinstance(event, RUN)
     if not is_of_run:
         _note(walk, entry, seq, event)
     elif isinstance(event, Decision) and event.source is not None:
@@ -167,6 +217,12 @@ def _take(walk: Walk, seq: int, entry: Entry, event: Event) -> None:
         return
     if not is_of_run:
         _keep_case(walk, seq, event)
+    _fold(walk, entry, event)
+
+
+def _fold(walk: Walk, entry: Entry, event: Event) -> None:
+    """Folds an event of an entry that stands at its place."""
+    seq = entry.seq
     try:
         walk.state = apply(walk.state, entry, event, plan_of=walk.plan_of)
     except PlanMissingError as error:

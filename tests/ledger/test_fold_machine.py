@@ -28,6 +28,7 @@ from fairtrial.ledger.errors import ConflictError, LedgerError, RefusedError
 from fairtrial.ledger.events import Event, event_kind
 from fairtrial.ledger.log import Appended
 from fairtrial.ledger.projection import parse_projection
+from fairtrial.ledger.run_fold import RUN
 from fairtrial.ledger.state import Experiment, is_ended
 
 from .fold_bench import CACHE_KEY, Bench
@@ -41,6 +42,7 @@ from .fold_drafts import (
 )
 from .fold_histories import designs, drive_to_end
 from .fold_model import Model
+from .fold_quick import is_taken_quickly
 
 NAMES = ("e", "f", "g")
 EXAMPLES, STEPS = 200, 50
@@ -101,6 +103,8 @@ class Histories(RuleBasedStateMachine):
         bench.log.refresh()
         before, size = bench.snapshot(), len(bench.medium.entries)
         (place,) = bench.log.append_many([event], actor="tester", ledger=LEDGER)
+        if isinstance(event, RUN) and self.encodes(event):
+            is_taken_quickly(bench, before, event)
         if isinstance(place, Appended) and place.fresh:
             if event_kind(event) == "start":
                 self.sessions[process, event.experiment] = event.number

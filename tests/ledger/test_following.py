@@ -14,10 +14,10 @@ from fairtrial.ledger.canonical import decode_event, encode_event, event_id
 from fairtrial.ledger.entry import Entry, build_entry, check_entry, parse_entry
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import Attempt, AttemptEnd, Decision, Event, event_kind
-from fairtrial.ledger.following import Follower, decode_to_fold
+from fairtrial.ledger.following import Followed, Follower, decode_to_fold
 from fairtrial.ledger.memory import MemoryMedium, MemoryStore
-from fairtrial.ledger.merkle import leaf_hash
-from fairtrial.ledger.port import Tail
+from fairtrial.ledger.merkle import leaf_hash, leaf_hashes
+from fairtrial.ledger.port import Block, Report, Tail
 from fairtrial.ledger.state import State
 from fairtrial.ledger.walk import Walk, walk_entries
 
@@ -100,6 +100,17 @@ def mutated(draw: st.DrawFn, data: bytes) -> bytes:
         else:
             data = data[:begin] + draw(st.binary(max_size=3)) + data[end:]
     return data
+
+
+@st.composite
+def renamed(draw: st.DrawFn, data: bytes) -> bytes:
+    """Draws an entry whose event was mutated, with the id of what it is now."""
+    told = parse_entry(data)
+    event = draw(mutated(told.event))
+    return build_entry(
+        event, ledger=told.ledger, seq=told.seq, prev=told.prev, time=told.time, actor=told.actor,
+        id=event_id(event),
+    )  # fmt: skip
 
 
 def follower_at(entries: list[bytes], seq: int) -> tuple[Follower, Entry, bytes]:
@@ -206,6 +217,82 @@ def test_follow_is_unsure_of_another_place(part: str) -> None:
     assert follower.follow(other, seq=2, prev=prev) is None
 
 
+@given(place=st.sampled_from(PLACES), given_data=st.data())
+def test_block_is_recognised_only_where_the_slow_way_accepts_all_of_it(
+    place: tuple[list[bytes], int], given_data: st.DataObject
+) -> None:
+    """Entries that are recognised together are those that are accepted and read one by one."""
+    entries, seq = place
+    follower, before, prev = follower_at(entries, seq)
+    block = list(entries[seq : seq + given_data.draw(st.integers(1, 8))])
+    changed = given_data.draw(st.integers(0, len(block) - 1))
+    block[changed] = given_data.draw(
+        st.just(block[changed]) | mutated(block[changed]) | renamed(block[changed])
+    )
+    if given_data.draw(st.booleans()):
+        block = [*block[:changed], *relinked(block, changed, seq=seq)[changed:]]
+    found = follower.follow_block(Block(block, leaf_hashes(block)), seq=seq, prev=prev)
+    if found is None:
+        return
+    for place_, (data, event, time) in enumerate(
+        zip(block, found.events, found.times, strict=True)
+    ):
+        told = slow(data, ledger=before.ledger, seq=seq + place_, prev=prev)
+        assert told is not None
+        assert (before.actor, time.decode()) == (told.actor, told.time)
+        seen = event_kind(event), msgspec.structs.astuple(event), msgspec.json.encode(event)
+        assert read(told.event, quickly=False) == seen
+        prev = told.leaf()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"unit":"unit 1"', '"unit":" unit 1"'), ('"unit":"unit 1"', '"unit":"unit\x7f1"'),
+        ('"unit":"unit 1"', '"unit":"u\u0308nit 1"'), ('"unit":"unit 1"', '"unit":""'),
+        ('"arm":"A"', '"arm":"A B"'), ('"experiment":"exp-1"', '"experiment":"Exp 1"'),
+        ('"passed":1.0', '"passed":1'), ('"kind":"decision/1",', '"kind":"decision/1", '),
+        ('"kind":"decision/1"', '"kind":"look/1"'), ('"answer":"yes"', '"answer":"yes\\u0007"'),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_block_with_an_event_that_breaks_the_grammar_is_left_alone(old: str, new: str) -> None:
+    """One event that the slow way refuses, with a sound header and id, leaves a block to it."""
+    entries = LEDGERS[1]
+    told = parse_entry(entries[3])
+    event = told.event.decode().replace(old, new).encode()
+    assert event != told.event
+    with pytest.raises(LedgerError):
+        decode_event(event)
+    changed = build_entry(
+        event, ledger=told.ledger, seq=3, prev=told.prev, time=told.time, actor=told.actor,
+        id=event_id(event),
+    )  # fmt: skip
+    follower, _, prev = follower_at(entries, 1)
+    block = [*entries[1:3], changed]
+    assert follower.follow_block(Block(block, leaf_hashes(block)), seq=1, prev=prev) is None
+    block[2] = entries[3]
+    assert follower.follow_block(Block(block, leaf_hashes(block)), seq=1, prev=prev) is not None
+
+
+@pytest.mark.parametrize("entries", LEDGERS, ids=["golden", "run"])
+def test_sound_block_of_one_actor_is_recognised(entries: list[bytes]) -> None:
+    """What follows entries of one actor is recognised together, up to where another one acts."""
+    parsed = [parse_entry(data) for data in entries]
+    recognised = 0
+    for seq in range(1, len(entries)):
+        follower, before, prev = follower_at(entries, seq)
+        others = (at for at in range(seq, len(parsed)) if parsed[at].actor != before.actor)
+        stop = min(next(others, len(parsed)), 10 ** len(str(seq)))
+        assert stop - seq == follower.fitting(entries[seq:], seq=seq)
+        block = Block(entries[seq:stop], leaf_hashes(entries[seq:stop]))
+        if block.entries:
+            found = follower.follow_block(block, seq=seq, prev=prev)
+            assert found is not None
+            recognised += len(found.events)
+    assert recognised > len(entries)
+
+
 def test_follower_that_has_learned_nothing_is_unsure() -> None:
     """The first entry is always read the slow way."""
     assert Follower().follow(GOLDEN[0], seq=0, prev=bytes(32)) is None
@@ -219,40 +306,66 @@ class Unsure(Follower):
         """Recognises nothing."""
         return None
 
+    def follow_block(self, block: Block, *, seq: int, prev: bytes) -> Followed | None:
+        """Recognises nothing."""
+        return None
 
-def walked(entries: list[bytes], follower: Follower) -> tuple[object, ...]:
+
+class Blocks(MemoryStore):
+    """A store that hands out its entries in blocks of a size."""
+
+    size = 1000
+
+    def blocks(
+        self, start: int = 0, stop: int | None = None, *, report: Report | None = None
+    ) -> Iterator[Block]:
+        """Yields blocks; there is nothing to report."""
+        for (block,) in [tuple(super().blocks(start, stop, report=report))]:
+            for at in range(0, len(block.entries), self.size):
+                part = slice(at, at + self.size)
+                yield Block(block.entries[part], block.leaves[part])
+
+
+def walked(entries: list[bytes], follower: Follower, *, size: int = 1000) -> tuple[object, ...]:
     """Returns all that one pass over a ledger found."""
     medium = MemoryMedium()
     medium.entries += entries
-    walk = Walk(lambda _: None, ())
+    walk = Walk(lambda _: None, (5, 7))
     walk.follower = follower
-    walk_entries(walk, MemoryStore(medium))
+    store = Blocks(medium)
+    store.size = size
+    walk_entries(walk, store)
     state: State = walk.state
     return (
         walk.findings, walk.dropped, walk.skipped, walk.signed, walk.roots_due, walk.leaves_due,
         walk.time, walk.steps_back, walk.recoveries, walk.ledger, walk.rules_stopped,
-        walk.tree.root(), state.size, [case.seq for case in walk.cases],
+        walk.tree.root(), state.size, [case.seq for case in walk.cases], walk.claim_roots,
+        walk.bytes, walk.prev,
     )  # fmt: skip
 
 
 @given(given_data=st.data())
 def test_walk_finds_the_same_without_a_follower(given_data: st.DataObject) -> None:
-    """A damaged ledger gives the same findings, in the same words, either way."""
+    """A damaged ledger gives the same findings, in the same words, in blocks of any size."""
     entries = list(given_data.draw(st.sampled_from(LEDGERS)))
     seq = given_data.draw(st.integers(0, len(entries) - 1))
-    entries[seq] = given_data.draw(mutated(entries[seq]))
+    size = given_data.draw(st.sampled_from((2, 3, 5, 1000)))
+    entries[seq] = given_data.draw(mutated(entries[seq]) | renamed(entries[seq]))
     if given_data.draw(st.booleans()):
         entries = relinked(entries, seq)
-    assert walked(entries, Unsure()) == walked(entries, Follower())
+    assert walked(entries, Unsure()) == walked(entries, Follower(), size=size)
 
 
-def relinked(entries: list[bytes], start: int) -> list[bytes]:
-    """Returns a ledger whose entries after `start` follow what stands there now."""
+def relinked(entries: list[bytes], start: int, *, seq: int = 0) -> list[bytes]:
+    """Returns a ledger whose entries after `start` follow what stands there now.
+
+    `seq` is the place of the first of them.
+    """
     entries = list(entries)
-    for seq in range(start + 1, len(entries)):
-        old = parse_entry(entries[seq])
-        entries[seq] = build_entry(
-            old.event, ledger=old.ledger, seq=seq, prev=leaf_hash(entries[seq - 1]), time=old.time,
-            actor=old.actor, id=event_id(old.event),
+    for at in range(start + 1, len(entries)):
+        old = parse_entry(entries[at])
+        entries[at] = build_entry(
+            old.event, ledger=old.ledger, seq=seq + at, prev=leaf_hash(entries[at - 1]),
+            time=old.time, actor=old.actor, id=event_id(old.event),
         )  # fmt: skip
     return entries

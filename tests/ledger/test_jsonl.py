@@ -14,6 +14,7 @@ from fairtrial.ledger.entry import ENTRY_BYTES_MAX
 from fairtrial.ledger.errors import IntegrityError, StoreError
 from fairtrial.ledger.events import Open
 from fairtrial.ledger.jsonl import JsonlStore
+from fairtrial.ledger.port import StoreFinding
 from fairtrial.ledger.slot_index import Slot, parse_slot
 
 from .chains import append, append_decisions, decision
@@ -85,12 +86,13 @@ def test_line_without_end_is_shortened_and_found(path: Path) -> None:
         file.write(b"\n")
     store = JsonlStore(path)
     tracemalloc.start()
-    lengths = [len(data) for data in store.read()]
-    (finding,) = store.check()
+    found: list[StoreFinding] = []
+    lengths = [len(data) for block in store.blocks(report=found.append) for data in block.entries]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert ENTRY_BYTES_MAX + 1 == lengths[2]
-    assert ("long_line", 2) == (finding.code, finding.seq)
+    assert [len(data) for data in store.read()] == lengths
+    assert [("long_line", 2)] == [(one.code, one.seq) for one in found]
     assert peak < 12_000_000
 
 

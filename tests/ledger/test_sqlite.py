@@ -81,9 +81,10 @@ def _rows(path: Path, sql: str) -> list[tuple[object, ...]]:
 
 def _findings(path: Path) -> list[tuple[str, int | None, str]]:
     with closing(SqliteStore(path, read_only=True)) as store:
-        return [
-            (one.code, one.seq, one.where.removeprefix(str(path)).strip()) for one in store.check()
-        ]
+        found = list(store.check())
+        for _ in store.blocks(report=found.append):
+            pass
+        return [(one.code, one.seq, one.where.removeprefix(str(path)).strip()) for one in found]
 
 
 def test_file_says_what_it_is(filled: Path) -> None:
