@@ -45,6 +45,7 @@ from fairtrial.ledger.port import LogStore
 
 LEDGER = "0123456789abcdef0123456789abcdef"
 STORES = ("db", "jsonl")
+_STARTS_MAX = 5
 POINTS_PER_LEDGER = 200
 KNOWN, FRESH = 5, 3
 # Calls that no file is behind: an error there tests the interpreter, not the store.
@@ -235,7 +236,26 @@ class Call(NamedTuple):
 def traced(
     work: Callable[[int, int], None], options: Sequence[str], out: Path
 ) -> tuple[bytes, list[str]]:
-    """Returns what work in a child under strace said, and the trace; it gets two pipes' ends."""
+    """Returns what work in a child under strace said, and the trace; it gets two pipes' ends.
+
+    Raises:
+        BrokenError: Again and again the child is gone before it begins.
+    """
+    for _ in range(_STARTS_MAX):
+        found = _traced_once(work, options, out)
+        if found is not None:
+            return found
+    raise BrokenError(f"the child doesn't live to its start: {' '.join(options)}")
+
+
+def _traced_once(
+    work: Callable[[int, int], None], options: Sequence[str], out: Path
+) -> tuple[bytes, list[str]] | None:
+    """Returns what `traced` does; None where the fault met the call that waits for the start.
+
+    A tracer that comes may interrupt that call; begun again, it counts twice.
+    """
+    has_begun = True
     go_reading, go = os.pipe()
     reading, said = os.pipe()
     child = forked(lambda: work(go_reading, said))
@@ -249,12 +269,16 @@ def traced(
         if b"attached" not in line:
             os.kill(child, signal.SIGKILL)
             raise BrokenError(f"strace can't attach: {line.decode()}")
-        os.write(go, b"g")
+        try:
+            os.write(go, b"g")
+        except BrokenPipeError:
+            has_begun = False
         tracer.communicate()
     os.waitpid(child, 0)
     os.close(go)
     with open(reading, "rb") as pipe:
-        return pipe.read(), out.read_text(errors="replace").splitlines()
+        said_by_child = pipe.read()
+    return (said_by_child, out.read_text(errors="replace").splitlines()) if has_begun else None
 
 
 def wait_at_pipe(child: int, pipe: int) -> None:
