@@ -213,7 +213,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         not_run=not_run,
         spent_usd=sum(spent) / 1e9,
         reserved_usd=sum(tally.reserved_nanousd for tally in known.tallies) / 1e9,
-        expected_usd=_expected_usd(known, spent),
+        expected_usd=_expected_usd(known, arms.values(), spent),
         ceiling_usd=_ceiling_usd(known),
         looks=LookCount(taken=len(known.taken), planned=len(known.looks)),
         look_fractions=tuple(look.tests[0].fraction for look in known.looks),
@@ -318,17 +318,16 @@ def _waiting(known: Experiment, last: int | None) -> int:
     return last - known.slots.settled(1, last)
 
 
-def _expected_usd(known: Experiment, spent: Sequence[int]) -> float | None:
+def _expected_usd(
+    known: Experiment, arms: Iterable[ArmStatus], spent: Sequence[int]
+) -> float | None:
     """Returns the spend to expect at the end from the cost per settled slot of each arm so far."""
     if known.slots is None:
         return None
     total = 0.0
-    for index, nano in enumerate(spent):
-        counts = known.slots.status_counts(index)
-        slots = sum(counts.values())
-        settled = slots - counts.get("pending", 0)
-        if settled:
-            total += nano * slots / settled
-        elif known.arms[index].reserve_nanousd:
+    for frozen, arm, nano in zip(known.arms, arms, spent, strict=True):
+        if arm.settled:
+            total += nano * arm.planned / arm.settled
+        elif frozen.reserve_nanousd:
             return None
     return total / 1e9
