@@ -19,6 +19,7 @@ import stat
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ def check_one_name(ledger: Path, status: os.stat_result) -> None:
     Raises:
         StoreError: The path is a symbolic link, or no regular file, or one with several names.
     """
-    found = why_not_written(status)
+    found = why_not_written(ledger, status)
     if found:
         raise StoreError(
             "the ledger is not written: its lock stands beside one name",
@@ -91,18 +92,23 @@ def check_one_name(ledger: Path, status: os.stat_result) -> None:
         )
 
 
-def why_not_written(status: os.stat_result) -> str:
+def why_not_written(ledger: Path, status: os.stat_result) -> str:
     """Returns what stands against writing to a file, or ""."""
     if stat.S_ISLNK(status.st_mode):
         return "a symbolic link"
     if not stat.S_ISREG(status.st_mode):
         return "not a regular file"
-    return "" if status.st_nlink == 1 else f"a file with {status.st_nlink} names"
+    if status.st_nlink == 1:
+        return ""
+    # A copy that was killed just after it got its name leaves the name that nobody opens it by.
+    left = ledger.parent.glob(f".{escape(ledger.name)}.*.tmp/{escape(ledger.name)}")
+    names = status.st_nlink - sum(os.path.samestat(status, one.lstat()) for one in left)
+    return "" if names == 1 else f"a file with {names} names"
 
 
 def link_findings(ledger: Path) -> Iterator[StoreFinding]:
     """Yields that a ledger has more than one name: it can be right, and isn't written."""
-    found = why_not_written(ledger.lstat())
+    found = why_not_written(ledger, ledger.lstat())
     if found:
         yield StoreFinding("links", None, str(ledger), "a file with one name", found)
 

@@ -218,6 +218,33 @@ def test_killed_copy_leaves_no_ledger(stack: ExitStack, tmp_path: Path, target: 
     assert store.tail() == copy_ledger(store, path)
 
 
+@pytest.mark.parametrize("target", NAMES)
+def test_copy_killed_between_its_two_names_is_whole_and_can_be_written(
+    stack: ExitStack, tmp_path: Path, target: str
+) -> None:
+    """The name that a killed copy leaves is none that anybody opens; another second name is."""
+    source, path = tmp_path / "source.jsonl", tmp_path / "out" / target
+    store = _store(stack, source)
+    append_decisions(store, 3)
+    program = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from fairtrial.ledger.opening import open_store\n"
+        "from fairtrial.ledger.transfer import copy_ledger\n"
+        "Path.unlink = lambda self: os._exit(9)\n"
+        "copy_ledger(open_store(Path(sys.argv[1]), read_only=True), Path(sys.argv[2]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(source), str(path)], check=False)
+    assert (9, 2) == (done.returncode, path.stat().st_nlink)
+    with closing(open_store(path)) as copy:
+        assert (store.tail(), []) == (copy.tail(), list(copy.check()))
+        append_decisions(copy, 1)
+        os.link(path, tmp_path / "other")
+        assert ["a file with 2 names"] == [one.found for one in copy.check()]
+        with pytest.raises(StoreError), copy.writer():
+            pass
+
+
 class _Forgetful(MemoryStore):
     """A medium that gives back less than was written to it."""
 
