@@ -127,11 +127,16 @@ def build(path: Path, entries: int, *, slots: int | None = None) -> None:
         slots: Slots of the plan; default: as many as outcomes.
     """
     begin(path, ThinPlan(slots or entries)).close()
+    fill(path, range(1, entries + 1))
+
+
+def fill(path: Path, positions: range) -> None:
+    """Writes outcomes into further slots of a ledger, past its fold."""
     store = open_store(path)
     with store.writer() as writer:
-        for start in range(1, entries + 1, BATCH):
-            positions = range(start, min(start + BATCH, entries + 1))
-            writer.write(*_batch(positions, writer.tail))
+        for start in range(positions.start, positions.stop, BATCH):
+            part = range(start, min(start + BATCH, positions.stop))
+            writer.write(*_batch(part, writer.tail))
     store.close()
 
 

@@ -14,16 +14,21 @@ from pathlib import Path
 
 from blake3 import blake3
 
-from benchmarks.building import Plan, ThinPlan, build
+from benchmarks.building import LEDGER, Plan, ThinPlan, build, fill
 from benchmarks.measuring import is_quick, option, peak_bytes, rounds, say, say_machine, say_peak
 from fairtrial.ledger.canonical import EVENT_CONTEXT
-from fairtrial.ledger.findings import ReplayReport
+from fairtrial.ledger.findings import Claim, ReplayReport
+from fairtrial.ledger.frontier import load_frontier, save_frontier
 from fairtrial.ledger.log import Log
+from fairtrial.ledger.merkle import CompactRange
 from fairtrial.ledger.opening import open_store
+from fairtrial.ledger.port import LogStore
 from fairtrial.ledger.replay import replay
+from fairtrial.ledger.replay_since import replay_since
 from fairtrial.ledger.state import PlanColumns
 
 KEY = bytes(32)
+GROWTH = 1_000
 ENTRIES = option("entries", 20_000 if is_quick() else 100_000)
 ROUNDS = option("rounds", 3)
 BYTES_A_SLOT = 40
@@ -70,7 +75,7 @@ def resume(path: Path, cache: Path, plan: PlanColumns, *, rehash: bool) -> None:
 
 def compare(path: Path, name: str) -> None:
     """Prints the ratios of one store."""
-    plan, cache = Plan(ENTRIES), path.with_name(f"{path.name}.projection")
+    plan, cache = Plan(ENTRIES + GROWTH), path.with_name(f"{path.name}.projection")
     log = Log(open_store(path), plan_of=lambda _: plan, cache=cache, cache_key=KEY)
     log.save()
     log.close()
@@ -93,6 +98,48 @@ def compare(path: Path, name: str) -> None:
     say(f"{name}, integrity and rules, against json.loads alone", whole, plain, goal="-")
     say(f"{name}, resume with the prefix hashed, against replay", checked, whole, goal="6")
     say(f"{name}, resume from the projection alone, against replay", warm, whole, goal="20")
+    compare_growth(path, name, whole)
+
+
+def compare_growth(path: Path, name: str, whole: float) -> None:
+    """Prints what `replay --since` costs for new entries after a head whose frontier is kept.
+
+    Args:
+        path: The ledger; entries are added to it.
+        name: The store, in words.
+        whole: Seconds of a whole replay.
+    """
+    log = Log(open_store(path), plan_of=lambda _: ThinPlan(ENTRIES + GROWTH))
+    head, offset = log.head(), log.store.offset_after(log.state.size)
+    log.close()
+    root, folder = bytes.fromhex(head.root), path.with_name("frontiers")
+    store = open_store(path)
+    save_frontier(folder, tree_of(store), offset=offset)
+    store.close()
+    fill(path, range(ENTRIES + 1, ENTRIES + GROWTH + 1))
+    claim = Claim(LEDGER, head.size, root, "the head")
+    (seconds,) = rounds(lambda: grown(path, claim, folder), count=5, clock=time.process_time)
+    what = f"{name}, --since, {GROWTH:,} new entries"
+    sys.stdout.write(f"{what}: {seconds:.3f} s CPU (goal 0.3)\n")
+    say(f"{what}, against a whole replay", seconds, whole, goal="-")
+
+
+def tree_of(store: LogStore) -> CompactRange:
+    """Returns the tree of all entries."""
+    tree = CompactRange()
+    for block in store.blocks():
+        tree.extend(block.leaves)
+    return tree
+
+
+def grown(path: Path, head: Claim, folder: Path) -> None:
+    """Verifies what was added after a head."""
+    frontier = load_frontier(folder, head.size, head.root)
+    assert frontier is not None
+    store = open_store(path, read_only=True)
+    report = replay_since(store, head, frontier=frontier)
+    store.close()
+    assert (report.record, report.size) == ("intact", head.size + GROWTH), report.findings[:3]
 
 
 def compare_memory(large: Path, small: Path, name: str) -> None:
@@ -100,7 +147,7 @@ def compare_memory(large: Path, small: Path, name: str) -> None:
     bare = [peak_bytes(ME, "--peak", str(path), "0") for path in (large, small)]
     sizes = (ENTRIES, ENTRIES // 10)
     folded = [
-        peak_bytes(ME, "--peak", str(path), str(size))
+        peak_bytes(ME, "--peak", str(path), str(size + GROWTH))
         for path, size in zip((large, small), sizes, strict=True)
     ]
     say_ratio(f"{name}, integrity, peak of {sizes[0]:,} over {sizes[1]:,} entries", bare, "1.5")
@@ -128,8 +175,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for suffix, name in ((".jsonl", "JSONL"), (".db", "SQLite")):
             large, small = Path(folder) / f"large{suffix}", Path(folder) / f"small{suffix}"
-            build(large, ENTRIES)
-            build(small, ENTRIES // 10)
+            build(large, ENTRIES, slots=ENTRIES + GROWTH)
+            build(small, ENTRIES // 10, slots=ENTRIES // 10 + GROWTH)
             compare_memory(large, small, name)
             compare(large, name)
             large.unlink()
