@@ -43,6 +43,7 @@ from .jsonl_lines import (
     SlotOffsets,
     advance,
     after_lines,
+    before_lines,
     end_at,
     end_of_lines,
     line_blocks,
@@ -222,8 +223,11 @@ class JsonlStore:
     def _offset_of(self, file: BinaryIO, seq: int) -> int:
         """Returns where a line begins; remembers it, so that the next reading starts there."""
         places = (self._slots.nearest(seq), self._reached, *self._marks)
-        near, offset = max(place for place in places if place[0] <= seq)
-        self._reached = seq, after_lines(file, offset, seq - near)
+        near, offset = min(places, key=lambda place: abs(place[0] - seq))
+        if near <= seq:
+            self._reached = seq, after_lines(file, offset, seq - near)
+        else:
+            self._reached = seq, before_lines(file, offset, near - seq)
         return self._reached[1]
 
     @contextmanager

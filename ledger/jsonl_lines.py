@@ -31,6 +31,7 @@ __all__ = (
     "SlotOffsets",
     "advance",
     "after_lines",
+    "before_lines",
     "end_at",
     "end_of_lines",
     "line_blocks",
@@ -152,7 +153,8 @@ def line_blocks(file: BinaryIO, start: int, stop: int) -> Iterator[list[bytes]]:
         rest = found.pop()[: ENTRY_BYTES_MAX + 1]
         if found and max(map(len, found)) > ENTRY_BYTES_MAX:
             found = [line[: ENTRY_BYTES_MAX + 1] for line in found]
-        yield found
+        if found:
+            yield found
 
 
 def after_lines(file: BinaryIO, start: int, count: int) -> int:
@@ -169,6 +171,23 @@ def after_lines(file: BinaryIO, start: int, count: int) -> int:
             place = chunk.index(b"\n", place) + 1
         return position + place
     return position
+
+
+def before_lines(file: BinaryIO, stop: int, count: int) -> int:
+    """Returns where the line begins that lies so many lines before an offset where one begins."""
+    position = stop
+    while position:
+        start = max(0, position - _CHUNK_BYTES)
+        file.seek(start)
+        chunk = file.read(position - start)
+        found = chunk.count(b"\n")
+        if found > count:
+            place = len(chunk)
+            for _ in range(count + 1):
+                place = chunk.rindex(b"\n", 0, place)
+            return start + place + 1
+        count, position = count - found, start
+    return 0
 
 
 def torn_after(file: BinaryIO, end: End) -> Torn | None:

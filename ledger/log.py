@@ -41,6 +41,7 @@ from .prefix import check_prefix
 from .projection import load_projection, save_projection
 from .reading import find_event, read_events
 from .run_fold import fold_run
+from .segments import Segments
 from .state import PlanReader, State, slot_text
 
 __all__ = (
@@ -116,6 +117,7 @@ class Log:
     ) -> None:
         self.store, self.clock = store, clock
         self.state, self._tree, self._leaf = State(), CompactRange(), bytes(32)
+        self._segments = Segments()
         self._follower = Follower()
         self._plan_of, self._cache_key = plan_of, cache_key or b""
         self._cache = cache if cache_key is not None else None
@@ -143,7 +145,7 @@ class Log:
         state = projection.state
         if parse_entry(first).ledger != state.ledger:
             return 0
-        check_prefix(self.store, projection, cache=self._cache, rehash=rehash)
+        self._segments = check_prefix(self.store, projection, cache=self._cache, rehash=rehash)
         self.state, self._tree, self._leaf = state, projection.tree(), projection.leaf
         return state.size
 
@@ -196,6 +198,7 @@ class Log:
             if taken := fold_run(self.state, run, start=done, plan_of=self._plan_of):
                 leaves = run.block.leaves[done : done + taken]
                 self._tree.extend(leaves)
+                self._segments.add(run.block.entries[done : done + taken])
                 self._leaf = leaves[-1]
                 done += taken
             else:
@@ -227,6 +230,7 @@ class Log:
         self.state = apply(self.state, entry, event, plan_of=self._plan_of)
         self._leaf = entry.leaf()
         self._tree.append(self._leaf)
+        self._segments.add((entry.data,))
         return self._leaf
 
     def append(self, request: Request, *, actor: str, ledger: str | None = None) -> Appended:
@@ -372,6 +376,7 @@ class Log:
         if self._cache is not None and not self._broken and self._saved != self.state.size:
             save_projection(
                 self._cache, self.state, self._tree, self._leaf, key=self._cache_key,
+                segments=self._segments.digests(),
                 offset=self.store.offset_after(self.state.size),
             )  # fmt: skip
             self._saved = self.state.size

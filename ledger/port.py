@@ -50,7 +50,7 @@ Report: TypeAlias = Callable[[StoreFinding], None]
 
 
 class Block(NamedTuple):
-    """Some entries that follow one another, and their leaf hashes."""
+    """Some entries that follow one another, at least one, and their leaf hashes."""
 
     entries: list[bytes]
     leaves: list[bytes]

@@ -47,7 +47,8 @@ class Projection(msgspec.Struct, kw_only=True):
     leaf: bytes
     root: bytes
     hashes: tuple[bytes, ...]
-    offset: int = 0  # where its entries end in the store, if that is of use
+    segments: tuple[bytes, ...] = ()  # digests of its entries
+    offset: int = 0  # where they end in the store, if that is of use
     state: State
 
     def tree(self) -> CompactRange:
@@ -84,12 +85,19 @@ def _code() -> str:
 
 
 def encode_projection(
-    state: State, tree: CompactRange, leaf: bytes, *, key: bytes, offset: int = 0
+    state: State,
+    tree: CompactRange,
+    leaf: bytes,
+    *,
+    key: bytes,
+    segments: tuple[bytes, ...] = (),
+    offset: int = 0,
 ) -> bytes:
     """Returns the bytes of a projection behind their checksum."""
     projection = Projection(
-        code=_code(), leaf=leaf, root=tree.root(), hashes=tree.hashes, offset=offset, state=state
-    )
+        code=_code(), leaf=leaf, root=tree.root(), hashes=tree.hashes, segments=segments,
+        offset=offset, state=state,
+    )  # fmt: skip
     data = msgspec.msgpack.encode(projection, enc_hook=_to_bytes)
     return blake3(data, key=key).digest() + data
 
@@ -107,7 +115,14 @@ def parse_projection(data: bytes, *, key: bytes) -> Projection | None:
 
 
 def save_projection(
-    path: Path, state: State, tree: CompactRange, leaf: bytes, *, key: bytes, offset: int = 0
+    path: Path,
+    state: State,
+    tree: CompactRange,
+    leaf: bytes,
+    *,
+    key: bytes,
+    segments: tuple[bytes, ...] = (),
+    offset: int = 0,
 ) -> None:
     """Writes the cache, and the tree's frontier; a failure to write is no failure of the act.
 
@@ -117,13 +132,15 @@ def save_projection(
         tree: The tree of the entries that are folded.
         leaf: The leaf of the last of them.
         key: 32 bytes that seal the cache.
+        segments: The digests of the segments of these entries.
         offset: Where they end in the store, if that is of use.
     """
     save_frontier(path.with_name(FRONTIERS), tree, offset=offset)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(encode_projection(state, tree, leaf, key=key, offset=offset))
+        data = encode_projection(state, tree, leaf, key=key, segments=segments, offset=offset)
+        temporary.write_bytes(data)
         temporary.replace(path)
     except (OSError, OverflowError):
         # A cache that can't be written is a cache that isn't there.

@@ -153,3 +153,35 @@ def test_unreadable_file_is_a_store_error(path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         JsonlStore(path).tail()
     assert str(path) == caught.value.where
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 1 << 20])
+def test_line_is_found_from_either_side(
+    path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    """Counting forwards from the start and backwards from any line gives the same place."""
+    monkeypatch.setattr(jsonl_lines, "_CHUNK_BYTES", chunk)
+    contents = [b"x" * length for length in (3, 0, 5, 1, 0, 0, 9, 2)]
+    path.write_bytes(b"".join(line + b"\n" for line in contents))
+    starts = [0, *accumulate(len(line) + 1 for line in contents)]
+    with path.open("rb") as file:
+        for last, stop in enumerate(starts):
+            for seq, start in enumerate(starts[: last + 1]):
+                assert start == jsonl_lines.before_lines(file, stop, last - seq)
+                assert stop == jsonl_lines.after_lines(file, start, last - seq)
+
+
+def test_offset_is_taken_only_where_the_entry_before_it_says_so(path: Path) -> None:
+    """A hint that lies is dropped: the lines are counted as ever."""
+    entries = append_decisions(JsonlStore.create(path), 6)
+    ends = [0, *accumulate(len(data) + 1 for data in entries)]
+    for size in range(-1, 8):
+        for offset in {-5, 0, *ends, ends[3] + 1, ends[6] + 9}:
+            store = JsonlStore(path)
+            store.take_offset(size, offset)
+            hinted = store._end.size
+            assert hinted == (size if 0 < size < 7 and ends[size] == offset else 0)
+            assert [entries, entries[4:], entries[2:5]] == [
+                list(store.read()), list(store.read(4)), list(store.read(2, 5))
+            ]  # fmt: skip
+            assert 6 == store.tail().size

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 from blake3 import blake3
 
+import fairtrial.ledger.prefix as prefix_module
+import fairtrial.ledger.segments as segments_module
 from fairtrial.ledger.errors import IntegrityError
 from fairtrial.ledger.merkle import CompactRange
 from fairtrial.ledger.projection import (
@@ -166,15 +168,30 @@ def test_ledger_whose_last_entry_has_changed_is_refused(tmp_path: Path, rehash: 
         Bench(bench, cache=path, rehash=rehash)
 
 
-def test_changed_prefix_is_found_by_rehashing(tmp_path: Path) -> None:
-    """A byte that changed under the projection is found before anything is run or concluded."""
+@pytest.mark.parametrize("segment", [3, 16_384])
+def test_changed_prefix_is_found_by_rehashing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segment: int
+) -> None:
+    """A byte that changed under the projection is found before anything is run or concluded.
+
+    Without rehashing only the last segment is looked at.
+    """
+    for module in (segments_module, prefix_module):
+        monkeypatch.setattr(module, "SEGMENT_ENTRIES", segment)
     path = tmp_path / "fold"
     bench = _cached(path)
     _tamper(bench, 5, b'"session":1', b'"session":2')
-    with pytest.raises(IntegrityError, match="has changed since"):
+    first = 3 if segment == 3 else 0
+    with pytest.raises(IntegrityError, match="has changed since") as caught:
         Bench(bench, cache=path, rehash=True)
-    hasty = Bench(bench, cache=path, rehash=False)
-    assert bench.log.state.size == hasty.log.folded_from
+    assert (
+        f"entries {first} to {min(first + segment, bench.log.state.size) - 1}" == caught.value.where
+    )
+    if segment == 3:
+        assert bench.log.state.size == Bench(bench, cache=path, rehash=False).log.folded_from
+    else:
+        with pytest.raises(IntegrityError, match="has changed since"):
+            Bench(bench, cache=path, rehash=False)
 
 
 def test_projection_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
