@@ -179,8 +179,8 @@ def test_offset_is_taken_only_where_the_entry_before_it_says_so(path: Path) -> N
         for offset in {-5, 0, *ends, ends[3] + 1, ends[6] + 9}:
             store = JsonlStore(path)
             store.take_offset(size, offset)
-            hinted = store._end.size
-            assert hinted == (size if 0 < size < 7 and ends[size] == offset else 0)
+            is_so = 0 < size < 7 and ends[size] == offset
+            assert (offset if is_so else 0) == store.offset_after(size)
             assert [entries, entries[4:], entries[2:5]] == [
                 list(store.read()), list(store.read(4)), list(store.read(2, 5))
             ]  # fmt: skip
