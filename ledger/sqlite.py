@@ -47,7 +47,8 @@ __all__ = ("SqliteStore", "SqliteWriter")
 
 _PAGE_ENTRIES = 1000
 _LAST = "SELECT seq,leaf,CAST(entry AS BLOB) FROM entry ORDER BY seq DESC LIMIT 1"
-_WHERE = f" FROM entry WHERE seq>=? AND seq<? ORDER BY seq LIMIT {_PAGE_ENTRIES}"
+# Both ends are places that a row can have: one after the last of those is none to SQLite.
+_WHERE = f" FROM entry WHERE seq BETWEEN ? AND ? ORDER BY seq LIMIT {_PAGE_ENTRIES}"
 _PAGE = f"SELECT seq,coalesce(CAST(entry AS BLOB),x''){_WHERE}"
 _PAGE_CHECKED = f"SELECT seq,coalesce(CAST(entry AS BLOB),x''),leaf,typeof(entry){_WHERE}"
 _FIND = (
@@ -200,7 +201,7 @@ class SqliteStore:
 
     def _pages(self, sql: str, start: int, stop: int) -> Iterator[list[tuple[Any, ...]]]:
         while start < stop:
-            rows = self._query(sql, (start, stop))
+            rows = self._query(sql, (start, stop - 1))
             if not rows:
                 return
             yield rows

@@ -148,6 +148,15 @@ def test_row_before_the_first_is_a_finding(database: Case, agreed: Agreed, seq: 
     assert "extra_row" in {one.code for one in database.replay().findings}
 
 
+@pytest.mark.parametrize("seq", [1000, 2**53, 2**63 - 1])
+def test_last_row_at_a_far_place_is_a_finding(database: Case, agreed: Agreed, seq: int) -> None:
+    """A row can stand at any place that SQLite has, to the last one: the gap is a finding."""
+    with unguarded(database.ledger) as connection:
+        connection.execute("UPDATE entry SET seq=? WHERE seq=(SELECT max(seq) FROM entry)", (seq,))
+    assert "corrupt" == agreed(database)
+    assert "gap" in {one.code for one in database.replay().findings}
+
+
 def test_entry_of_another_type_is_a_finding(database: Case, agreed: Agreed) -> None:
     """The same bytes as a BLOB have the same leaf and are no text for a view: corrupt."""
     with unguarded(database.ledger) as connection:
