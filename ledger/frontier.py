@@ -4,7 +4,7 @@ Leaves checking what grew to `replay_since.py`.
 
 Rules:
 - A frontier is never trusted: it is one only if its hashes make the root that the caller brings.
-  Its offset is a hint, which the store compares with the bytes there.
+- Anybody may have written it: it says nothing of where entries stand in the store.
 - Losing one costs time and nothing else, and so does not being able to write one.
 """
 
@@ -13,14 +13,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
 from .durable import temporary_name
 from .merkle import CompactRange
 
-__all__ = ("FRONTIERS", "Frontier", "load_frontier", "save_frontier")
+__all__ = ("FRONTIERS", "load_frontier", "save_frontier")
 
 FRONTIERS = "frontiers"
 
@@ -31,21 +31,13 @@ class _Frontier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     v: Literal[1]
     size: int
     hashes: tuple[str, ...]
-    offset: int = 0
 
 
-class Frontier(NamedTuple):
-    """The tree of a head, and a hint for where its entries end in the store; 0 for none."""
-
-    tree: CompactRange
-    offset: int
-
-
-def save_frontier(folder: Path, tree: CompactRange, *, offset: int = 0) -> None:
+def save_frontier(folder: Path, tree: CompactRange) -> None:
     """Keeps the frontier of a tree; a failure to write is no failure of the caller's act."""
     path = folder / f"{tree.size}.json"
     hashes = tuple(one.hex() for one in tree.hashes)
-    value = _Frontier(v=1, size=tree.size, hashes=hashes, offset=offset)
+    value = _Frontier(v=1, size=tree.size, hashes=hashes)
     temporary = temporary_name(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,8 +49,8 @@ def save_frontier(folder: Path, tree: CompactRange, *, offset: int = 0) -> None:
             os.unlink(temporary)
 
 
-def load_frontier(folder: Path, size: int, root: bytes) -> Frontier | None:
-    """Returns what is kept of a head, None where no frontier is kept that makes its root.
+def load_frontier(folder: Path, size: int, root: bytes) -> CompactRange | None:
+    """Returns the tree of a head, None where no frontier is kept that makes its root.
 
     Args:
         folder: Where frontiers are kept.
@@ -71,4 +63,4 @@ def load_frontier(folder: Path, size: int, root: bytes) -> Frontier | None:
         tree = CompactRange(found.size, [bytes.fromhex(one) for one in found.hashes])
     except (OSError, ValueError, msgspec.MsgspecError):
         return None
-    return Frontier(tree, found.offset) if (tree.size, tree.root()) == (size, root) else None
+    return tree if (tree.size, tree.root()) == (size, root) else None

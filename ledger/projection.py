@@ -135,7 +135,7 @@ def save_projection(
         segments: The digests of the segments of these entries.
         offset: Where they end in the store, if that is of use.
     """
-    save_frontier(path.with_name(FRONTIERS), tree, offset=offset)
+    save_frontier(path.with_name(FRONTIERS), tree)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

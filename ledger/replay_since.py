@@ -31,7 +31,6 @@ from .findings import (
     Since,
     record_word,
 )
-from .frontier import Frontier
 from .merkle import CompactRange, leaf_hash
 from .port import LogStore, StoreFinding
 from .walk import misplaced
@@ -56,7 +55,7 @@ def replay_since(
     store: LogStore,
     head: Claim,
     *,
-    frontier: Frontier | None = None,
+    frontier: CompactRange | None = None,
     claims: Sequence[Claim] = (),
     findings: Sequence[Finding] = (),
 ) -> ReplayReport:
@@ -65,18 +64,17 @@ def replay_since(
     Args:
         store: The ledger, opened for reading.
         head: The head that the caller knows; at least one entry.
-        frontier: What is kept of that head, checked to make its root; None: its entries are hashed.
+        frontier: The tree kept of that head, checked to make its root; None: its entries are
+            hashed.
         claims: Further heads from outside the ledger, none smaller.
         findings: What the caller found already.
 
     Raises:
         StoreError: The ledger can't be read at all.
     """
-    if frontier is not None:
-        store.take_offset(head.size, frontier.offset)
     size = store.tail().size
     start = min(head.size, size)
-    tree = frontier.tree.copy() if frontier is not None and size >= head.size else CompactRange()
+    tree = frontier.copy() if frontier is not None and size >= head.size else CompactRange()
     is_hashed = tree.size < start
     for leaf in store.leaves(tree.size, start) if is_hashed else ():
         tree.append(leaf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +159,18 @@ def test_false_frontier_is_not_taken(kept: Kept) -> None:
     ):
         (folder / "3.json").write_bytes(data)
         assert load_frontier(folder, 3, parse_receipt(kept.receipt).root) is None
+
+
+def test_nothing_beside_a_ledger_moves_where_reading_begins(lines: Kept) -> None:
+    """Lines put in after the head are found, wherever a cache that anybody can write points."""
+    entries = lines.entries()
+    begun = [*entries[:3], edited(entries[3]), entries[2]]
+    lines.put([*begun, *entries[3:]])
+    path = lines.ledger.with_name(f"{lines.ledger.name}.d") / "cache/frontiers/3.json"
+    kept = json.loads(path.read_bytes())
+    kept["offset"] = sum(map(len, begun)) + len(begun)
+    path.write_text(json.dumps(kept))
+    assert "corrupt" == lines.replay().record
 
 
 @pytest.mark.parametrize("change", ["edit", "swap", "torn"])
