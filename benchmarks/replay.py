@@ -110,11 +110,11 @@ def compare_growth(path: Path, name: str, whole: float) -> None:
         whole: Seconds of a whole replay.
     """
     log = Log(open_store(path), plan_of=lambda _: ThinPlan(ENTRIES + GROWTH))
-    head, offset = log.head(), log.store.offset_after(log.state.size)
+    head = log.head()
     log.close()
     root, folder = bytes.fromhex(head.root), path.with_name("frontiers")
     store = open_store(path)
-    save_frontier(folder, tree_of(store), offset=offset)
+    save_frontier(folder, tree_of(store))
     store.close()
     fill(path, range(ENTRIES + 1, ENTRIES + GROWTH + 1))
     claim = Claim(LEDGER, head.size, root, "the head")
