@@ -222,7 +222,8 @@ class JsonlStore:
 
     def _offset_of(self, file: BinaryIO, seq: int) -> int:
         """Returns where a line begins; remembers it, so that the next reading starts there."""
-        places = (self._slots.nearest(seq), self._reached, *self._marks)
+        end = self._end.size, self._end.offset
+        places = (self._slots.nearest(seq), self._reached, end, *self._marks)
         near, offset = min(places, key=lambda place: abs(place[0] - seq))
         if near <= seq:
             self._reached = seq, after_lines(file, offset, seq - near)
