@@ -34,7 +34,7 @@ from fairtrial.verdicts.outcomes import read_outcomes, spent_by_arm
 from fairtrial.verdicts.rule_detail import rule_detail
 from fairtrial.verdicts.rule_look import conclude_rule, evaluate_rule_look
 
-from .unfinished import unfinished
+from .unfinished import check_standing, unfinished
 from .verifying import check_registered, refuse_look
 
 __all__ = (
@@ -103,11 +103,13 @@ def look(trial: Trial, known: Experiment, number: int | None = None) -> Look:
 
     Raises:
         RefusedError: The look isn't planned or isn't due; a `refuse` event is on record.
+        TransitionError: The experiment was withdrawn before this look.
     """
     due, taken = due_look(known), len(known.taken)
     wanted = number or due or taken or 1
     if 1 <= wanted <= taken:
         return trial.looks(known)[wanted - 1]
+    check_standing(known)
     if wanted == due and not trial.read_only:
         check_registered(trial, known, act="look", with_files=False)
         return take_look(trial, known)
@@ -133,7 +135,7 @@ def result(
         reason: Why that person does.
 
     Raises:
-        TransitionError: The experiment can't end now.
+        TransitionError: The experiment can't end now, or was withdrawn.
         RefusedError: A stop without a reason.
     """
     found = trial.log.find(known.name, "result")
@@ -141,6 +143,7 @@ def result(
         return _on_record(trial, found)
     if stop and not (reason or "").strip():
         raise RefusedError("a stop by a person needs a reason", todo="--stop --reason TEXT")
+    check_standing(known)
     check_registered(trial, known, act="result", with_files=False)
     if due_look(known) is not None:
         take_look(trial, known)

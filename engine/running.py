@@ -32,6 +32,7 @@ from .concluding import take_look
 from .executor import Executor, Progress
 from .freezing import open_drivers
 from .status import next_command, state_word
+from .unfinished import check_standing
 from .verifying import check_identities, check_registered, protocol_path
 
 __all__ = ("ProgressSink", "RunReport", "end_dead_session", "run_experiment")
@@ -102,12 +103,7 @@ def run_experiment(
     sink = sink or _Quiet()
     if known.freeze_seq is None:
         raise TransitionError("a run needs a freeze", where=known.name, todo="ledger freeze")
-    if known.withdrawn_seq is not None:
-        raise TransitionError(
-            "the experiment was withdrawn",
-            where=known.name,
-            todo=f"ledger register PROTOCOL --supersedes {known.name}",
-        )
+    check_standing(known)
     if is_final(known) and not is_ended(known):
         end_dead_session(trial, known)
     if is_ended(known) or is_final(known):
@@ -180,7 +176,7 @@ def _open_checked(trial: Trial, known: Experiment) -> dict[str, Driver]:
     ]
     if problems:
         raise RefusedError(
-            "a driver can't begin: " + "; ".join(problems),
+            "a driver can't begin: " + "; ".join(dict.fromkeys(problems)),
             where=known.name,
             todo="mend it, then: ledger run",
         )

@@ -22,9 +22,28 @@ from fairtrial.ledger.tries import ended_in, is_exhausted
 
 from .status import next_command, state_word
 
-__all__ = ("unfinished",)
+__all__ = ("check_standing", "unfinished")
 
 _RANGES_MAX = 5
+
+
+def check_standing(known: Experiment) -> None:
+    """Refuses an act that goes on with an experiment which was withdrawn.
+
+    Raises:
+        TransitionError: It was.
+    """
+    if known.withdrawn_seq is not None:
+        raise TransitionError(
+            "the experiment was withdrawn",
+            where=known.name,
+            expected="an experiment that goes on, or has a result",
+            found=f"its withdrawal, entry {known.withdrawn_seq}",
+            todo=(
+                f"ledger show {known.withdrawn_seq} says why; a new plan takes its place:"
+                f" ledger register PROTOCOL --supersedes {known.name}"
+            ),
+        )
 
 
 def unfinished(known: Experiment) -> TransitionError:
