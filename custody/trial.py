@@ -249,12 +249,17 @@ class Trial(Reader):
     def open_experiment(self, name: str | None) -> Experiment:
         """Returns the experiment that an act goes on with: a name left out means the one open.
 
+        Where all have ended it means the one that wasn't withdrawn, so that the act which ended
+        it can be typed again.
+
         Raises:
             RefusedError: No such experiment, or no name given and not one alone is open.
         """
-        unended = [one for one in self.log.state.experiments.values() if not is_ended(one)]
-        if name is None and len(unended) == 1:
-            return unended[0]
+        known = self.log.state.experiments.values()
+        unended = [one for one in known if not is_ended(one)]
+        meant = unended or [one for one in known if one.withdrawn_seq is None]
+        if name is None and len(meant) == 1:
+            return meant[0]
         return self.experiment(name)
 
     def read_blob(self, blob: Blob) -> bytes:

@@ -5,6 +5,7 @@ Leaves whether they may stand now to the fold.
 Rules:
 - The earlier value stays on record; what is corrected is named by its entry.
 - Each needs a reason.
+- The entry names its experiment; a name that is given has to be that one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import Final, NamedTuple
 
 from fairtrial.custody.trial import Trial, open_trial
 from fairtrial.ledger.errors import RefusedError
-from fairtrial.ledger.events import AttemptEnd, Decision, Event, Invalidate, Reference, Settle
+from fairtrial.ledger.events import (
+    AttemptEnd,
+    Decision,
+    Event,
+    Invalidate,
+    Reference,
+    Settle,
+    event_kind,
+)
 from fairtrial.ledger.protocol import nano_usd
 
 from .inspecting import entry_of
@@ -52,17 +61,31 @@ _INVALIDATED: Final = _Correctable(
 )
 
 
+def _named_in(trial: Trial, seq: int, wanted: _Correctable) -> str:
+    """Returns the experiment of the entry that an act corrects."""
+    event = entry_of(trial, seq).event
+    if not isinstance(event, wanted.kind):
+        raise _not_correctable(seq, wanted, event_kind(event))
+    return event.experiment
+
+
+def _not_correctable(seq: int, wanted: _Correctable, found: str) -> RefusedError:
+    return RefusedError(
+        wanted.what,
+        where=f"entry {seq}",
+        expected=wanted.expected,
+        found=found,
+        todo=wanted.todo,
+    )
+
+
 def _subject(trial: Trial, name: str, seq: int, wanted: _Correctable) -> tuple[int, Reference]:
     """Returns the position and the reference of the entry that an act corrects."""
     shown = entry_of(trial, seq)
-    if not isinstance(shown.event, wanted.kind) or shown.event.experiment != name:
-        raise RefusedError(
-            wanted.what,
-            where=f"entry {seq}",
-            expected=wanted.expected,
-            found=type(shown.event).__name__.lower(),
-            todo=wanted.todo,
-        )
+    if not isinstance(shown.event, wanted.kind):
+        raise _not_correctable(seq, wanted, event_kind(shown.event))
+    if shown.event.experiment != name:
+        raise _not_correctable(seq, wanted, f"one of {shown.event.experiment}")
     return shown.event.position, Reference(seq=seq, leaf=shown.leaf)
 
 
@@ -86,7 +109,7 @@ def settle_cost(
         RefusedError: The entry isn't such an attempt's end.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.open_experiment(name)
+        known = trial.experiment(name or _named_in(trial, seq, _SETTLED))
         position, subject = _subject(trial, known.name, seq, _SETTLED)
         event = Settle(
             experiment=known.name,
@@ -109,7 +132,7 @@ def invalidate_outcome(
         RefusedError: The entry isn't an outcome.
     """
     with open_trial(ledger, actor=actor) as trial:
-        known = trial.open_experiment(name)
+        known = trial.experiment(name or _named_in(trial, seq, _INVALIDATED))
         position, subject = _subject(trial, known.name, seq, _INVALIDATED)
         event = Invalidate(
             experiment=known.name,

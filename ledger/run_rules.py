@@ -374,6 +374,9 @@ def _settle(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> No
     raise TransitionError(
         "only the cost of a lost or interrupted attempt can be settled",
         where=f"{known.name} position {event.position}",
+        expected="the end of an attempt that says lost or interrupted",
+        found=f"entry {event.subject.seq}, which says something else",
+        todo="ledger log --kind attempt_end",
     )
 
 

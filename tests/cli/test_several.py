@@ -32,8 +32,43 @@ def test_name_left_out_means_the_one_experiment_that_is_open(shell: Shell) -> No
     assert "next: ledger result mended\n" in shell.ok("run").err
     assert "next: ledger result mended\n" in shell.ok("look").err
     assert "adopt" == shell.ok("result", "--json").json["verdict"]
-    said = shell.ledger("run")
+    assert "adopt" == shell.ok("result", "--json").json["verdict"]
+    assert "mended   48 of 48 slots" in shell.ok("run").out
+    _begin_next(shell, name="third")
+    shell.ok("register")
+    shell.ok("run")
+    shell.ok("result")
+    said = shell.ledger("result")
     assert (3, True) == (said.code, "the ledger holds several experiments" in said.err)
+
+
+def test_act_on_what_was_withdrawn_says_so(shell: Shell) -> None:
+    """A changed protocol file isn't named where the experiment ended without a result."""
+    shell.recorded(BETTER)
+    shell.ok("withdraw", "--reason", "the plan was mended")
+    old = _begin_next(shell, name="mended")
+    size = len(_entries(shell))
+    for act in ("run", "look", "result"):
+        said = shell.ledger(act, old)
+        assert (3, True) == (said.code, "the experiment was withdrawn" in said.err), act
+        assert f"found     its withdrawal, entry {size - 1}" in said.err
+        assert f"ledger register PROTOCOL --supersedes {old}" in said.err
+    assert size == len(_entries(shell))
+
+
+def test_entry_names_its_experiment(shell: Shell) -> None:
+    """Among several experiments an entry's number is enough to correct what it holds."""
+    shell.recorded(BETTER)
+    shell.ok("run")
+    old = _begin_next(shell, name="second")
+    shell.ok("register")
+    seq = next(str(e["seq"]) for e in _entries(shell) if e["event"]["kind"] == "decision/1")
+    shell.ok("invalidate", seq, "--reason", "a wrong key")
+    assert old == _entries(shell)[-1]["event"]["experiment"]
+    said = shell.ledger("invalidate", seq, "--experiment", "second", "--reason", "again")
+    assert (3, True) == (said.code, f"found     one of {old}" in said.err)
+    said = shell.ledger("settle", seq, "--usd", "0", "--reason", "because")
+    assert (3, True) == (said.code, "found     decision" in said.err)
 
 
 def test_file_that_a_later_plan_took_over_is_no_difference(shell: Shell) -> None:
