@@ -180,9 +180,8 @@ def _counts_text(story: Story) -> str:
         f" + {count(missing)} {rest}"
     )
     if story.attempts:
-        failed = story.ends.total()
         text += (
-            f"; {quantity(story.attempts, 'attempt')}, {count(failed)} failed,"
+            f"; {quantity(story.attempts, 'attempt')}, {_ends_text(story)},"
             f" {count(story.open_attempts)} left open"
         )
     elif story.outcomes:
@@ -192,6 +191,15 @@ def _counts_text(story: Story) -> str:
     if story.invalidated:
         text += f"; {len(story.invalidated)} invalidated " + _changes(story.invalidated)
     return text
+
+
+def _ends_text(story: Story) -> str:
+    """Returns how many attempts gave no outcome, and how they ended: a stop isn't a failure."""
+    ended = f"{count(story.ends.total())} without an outcome"
+    if not story.ends:
+        return ended
+    each = ", ".join(f"{count(number)} {status}" for status, number in sorted(story.ends.items()))
+    return f"{ended} ({each})"
 
 
 def _numbers_text(report: ReplayReport, stories: Sequence[Story]) -> str:
