@@ -1,7 +1,8 @@
 """Threshold rules over one set of scores: which units are flagged, and at what threshold.
 
 Job: apply calibrated_block, precision_bound_block and pooled_block_gate to scored units with
-labels. Leaves how good the flags are to `precision_bounds`, calibration itself to `calibration`.
+labels. Leaves bounds of training flags to `training_bounds`, how good the flags are to
+`precision_bounds`, calibration itself to `calibration`.
 
 Rules:
     - Outer folds: what is fitted or chosen for a unit comes from units of the other folds alone. A
@@ -37,10 +38,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .calibration import Isotonic, Platt, isotonic, platt
-from .distributions import binomial_cdf
 from .grouping import FloatArray, IntArray
-from .precision_bounds import Bound, PrecisionBound, precision_bound
+from .precision_bounds import Bound
 from .riskcontrol import min_flagged
+from .training_bounds import last_reaching
 from .values import Undetermined
 
 __all__ = ("BlockRule", "Flagging", "RuleName", "Scored", "Threshold", "apply_rule")
@@ -293,43 +294,22 @@ def _lowest(
         # Fewer flags can't pass even when all are right: the walk would end before it began.
         fewest = min_flagged(rule.precision, bound="clopper_pearson", alpha=rule.alpha)
         least = max(least, fewest)
-    labels, clusters = units.labels[train], units.clusters[train]
-    best: float | None = None
-    for value, flagged, right in _steps(values, labels):
-        if flagged < least:
-            continue
-        if bound in ("clopper_pearson", "learn_then_test"):
-            # The exact bound reaches a precision where the binomial p of a lower one is small.
-            reaches = binomial_cdf(flagged - right, flagged, 1.0 - rule.precision) <= rule.alpha
-        else:
-            flags = values >= value
-            reaches = _reaches(labels[flags], clusters[flags], bound, rule)
-        if reaches:
-            best = value
-        elif bound == "learn_then_test":
-            break
-    if best is None:
-        return Undetermined("no threshold is shown to be precise enough on the other folds")
-    return best
-
-
-def _steps(values: FloatArray, labels: IntArray) -> Iterator[tuple[float, int, int]]:
-    """Yields each distinct value from the highest down, with flags and right flags from there."""
     order = np.argsort(-values, kind="stable")
-    ordered, right = values[order], np.cumsum(labels[order])
-    if not ordered.size:
-        return
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], [True])).tolist()
-    for end in ends:
-        yield float(ordered[end]), end + 1, int(right[end])
-
-
-def _reaches(labels: IntArray, clusters: IntArray, bound: Bound, rule: BlockRule) -> bool:
-    codes = np.unique(clusters, return_inverse=True)[1]
-    flags = np.bincount(codes)
-    right = np.bincount(codes[labels == 1], minlength=flags.size)
-    found = precision_bound(right, flags, bound=bound, alpha=rule.alpha)
-    return isinstance(found, PrecisionBound) and found.lower >= rule.precision
+    values, labels = values[order], units.labels[train][order]
+    # The last unit of each distinct value: equal values are flagged alike.
+    ends = np.flatnonzero(np.append(values[1:] != values[:-1], [True])[: values.size])
+    ends = ends[ends + 1 >= least]
+    end = last_reaching(
+        ends,
+        labels,
+        units.clusters[train][order],
+        bound=bound,
+        precision=rule.precision,
+        alpha=rule.alpha,
+    )
+    if end is None:
+        return Undetermined("no threshold is shown to be precise enough on the other folds")
+    return float(values[end])
 
 
 def _quiet(values: FloatArray, labels: IntArray, recall: float) -> float:

@@ -22,7 +22,9 @@ import numpy.typing as npt
 
 __all__ = (
     "beta_quantile",
+    "beta_quantile_array",
     "binomial_cdf",
+    "binomial_cdf_array",
     "chi2_quantile",
     "chi2_sf",
     "log_beta_array",
@@ -39,9 +41,11 @@ __all__ = (
     "t_quantile",
     "t_sf",
     "t_upper_quantile",
+    "t_upper_quantile_array",
 )
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 
 def normal_quantile(p: float) -> float:
@@ -107,6 +111,14 @@ def t_upper_quantile(p: float, df: float) -> float:
     return -t_quantile(p, df) + 0.0
 
 
+def t_upper_quantile_array(p: float, df: FloatArray) -> FloatArray:
+    """Returns `t_upper_quantile` of one `p` for each of `df` > 0, shape (k,)."""
+    _check_probability(p)
+    if df.size:
+        _check_positive("df", float(df.min()))
+    return np.asarray(-_special().stdtrit(df, p) + 0.0, dtype=np.float64)
+
+
 def t_cdf(x: float, df: float) -> float:
     """Returns P(T <= x) of Student's t with `df` > 0."""
     _check_number("x", x)
@@ -127,6 +139,15 @@ def beta_quantile(p: float, a: float, b: float) -> float:
     return float(_special().betaincinv(a, b, p))
 
 
+def beta_quantile_array(p: float, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Returns `beta_quantile` of one `p` for each of `a`, `b` > 0, shapes (k,)."""
+    _check_probability(p)
+    if a.size:
+        _check_positive("a", float(a.min()))
+        _check_positive("b", float(b.min()))
+    return np.asarray(_special().betaincinv(a, b, p), dtype=np.float64)
+
+
 def binomial_cdf(k: int, n: int, p: float) -> float:
     """Returns P(X <= k) for X ~ Bin(n, p), 0 <= p <= 1; 0 below k = 0 and 1 from k = n."""
     if n < 0 or not 0.0 <= p <= 1.0:
@@ -136,6 +157,16 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
     if k >= n:
         return 1.0
     return float(_special().betaincc(k + 1.0, float(n - k), p))
+
+
+def binomial_cdf_array(k: IntArray, n: IntArray, p: float) -> FloatArray:
+    """Returns `binomial_cdf` of one `p` for each of 0 <= `k` <= `n`, shapes (m,)."""
+    if k.size and not (int(k.min()) >= 0 and bool(np.all(k <= n)) and 0.0 <= p <= 1.0):
+        raise ValueError(f"binomial_cdf: expected 0 <= k <= n and p in [0, 1], found p={p}")
+    found = np.ones(k.size)
+    below = k < n
+    found[below] = _special().betaincc(k[below] + 1.0, (n - k)[below].astype(np.float64), p)
+    return found
 
 
 def chi2_sf(x: float, df: float) -> float:

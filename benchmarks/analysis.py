@@ -1,4 +1,4 @@
-"""The deciding numbers: interval, boundary, studentised resamples, and a whole result.
+"""The deciding numbers: interval, boundary, resamples, a threshold rule, and a whole result.
 
 Each line says the time here and what share of its goal that is; the goals are seconds on one
 machine of two shared cores, so only shares near or above 1 mean anything elsewhere.
@@ -14,7 +14,9 @@ import numpy as np
 
 from benchmarks.measuring import is_quick, option, rounds
 from fairtrial.analysis import crossing
+from fairtrial.analysis.block_rules import BlockRule, Scored, apply_rule
 from fairtrial.analysis.deciding import deciding_interval
+from fairtrial.analysis.precision_bounds import Bound
 from fairtrial.analysis.resampling import cluster_bootstrap
 from fairtrial.analysis.sequential import spending_boundary
 from fairtrial.ledger.events import Decision, Head
@@ -28,6 +30,7 @@ from fairtrial.verdicts.outcomes import collect_decisions
 
 HEAD = Head(size=1, root="0" * 64)
 BINARY, BOUNDED = 5, 3
+_BOUNDS: tuple[Bound, ...] = ("clopper_pearson", "cluster_aware")
 PROTOCOL = """
 protocol: 1
 id: large
@@ -82,6 +85,37 @@ def small_parts(count: int) -> None:
     tell("9,999 studentised resamples of 30 clusters", resampled, 0.5)
 
 
+def scored_units(count: int) -> Scored:
+    """Returns scored units of 30 families and 10 folds, in clusters whose scores move alike."""
+    source = np.random.Generator(np.random.Philox(5))
+    clusters = np.arange(count) // 20
+    labels = source.integers(0, 2, count)
+    lift = source.normal(0.0, 0.5, clusters[-1] + 1)[clusters]
+    return Scored(
+        scores=source.normal(2.0 * labels + lift, 0.9),
+        labels=labels,
+        clusters=clusters,
+        families=[f"f{cluster % 30:02}" for cluster in clusters.tolist()],
+        folds=[f"k{cluster // 30 % 10}" for cluster in clusters.tolist()],
+        eligible=np.ones(count, dtype=np.bool_),
+    )
+
+
+def block_rule(count: int, units: int) -> None:
+    """Times a threshold rule whose training bound looks at clusters, against one that doesn't."""
+    scored = scored_units(units)
+    plain, aware = (
+        BlockRule(name="precision_bound_block", precision=0.8, bound=bound) for bound in _BOUNDS
+    )
+    plainly, by_cluster = rounds(
+        lambda: apply_rule(scored, plain), lambda: apply_rule(scored, aware), count=count
+    )
+    name = f"precision_bound_block, {units:,} units, 30 families, 10 folds"
+    tell(name, by_cluster, 2.0)
+    ratio = by_cluster / plainly
+    sys.stdout.write(f"   cluster_aware: {ratio:.2f} x the time of clopper_pearson (goal 3)\n")
+
+
 def context(units: int, clusters: int, also: str) -> AnalysisContext:
     """Returns a frozen trial of eight endpoints with all its outcomes."""
     names = [f"s{k}" for k in range(BINARY + BOUNDED)]
@@ -131,6 +165,7 @@ def main() -> None:
     """Prints times and shares."""
     count, units = option("rounds", 3 if is_quick() else 7), option("units", 100_000)
     small_parts(count)
+    block_rule(min(count, 3), max(2_000, units // 5))
     for also in ("", "bootstrap, "):
         trial = context(units, units // 100, also)
         (seconds,) = rounds(lambda t=trial: whole_result(t), count=min(count, 3))
