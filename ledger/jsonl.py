@@ -207,7 +207,8 @@ class JsonlStore:
         if left <= 0:
             return
         with self._opened(BUFFER_BYTES) as file:
-            for found in line_blocks(file, self._offset_of(file, start), offset):
+            begin = self._offset_of(file, start)
+            for found in line_blocks(file, begin, offset) if begin is not None else ():
                 yield found[:left]
                 left -= len(found)
                 if left <= 0:
@@ -220,16 +221,23 @@ class JsonlStore:
             start += len(entries)
             yield Block(entries, leaf_hashes(entries))
 
-    def _offset_of(self, file: BinaryIO, seq: int) -> int:
-        """Returns where a line begins; remembers it, so that the next reading starts there."""
-        end = self._end.size, self._end.offset
-        places = (self._slots.nearest(seq), self._reached, end, *self._marks)
-        near, offset = min(places, key=lambda place: abs(place[0] - seq))
+    def _offset_of(self, file: BinaryIO, seq: int) -> int | None:
+        """Returns where a line begins; remembers it, so that the next reading starts there.
+
+        None where the file has fewer lines.
+        """
+        # A writer moves places and their seqs one after the other.
+        with self._state:
+            end = self._end.size, self._end.offset
+            places = (self._slots.nearest(seq), self._reached, end, *self._marks)
+        near, known = min(places, key=lambda place: abs(place[0] - seq))
         if near <= seq:
-            self._reached = seq, after_lines(file, offset, seq - near)
+            offset = after_lines(file, known, seq - near)
         else:
-            self._reached = seq, before_lines(file, offset, near - seq)
-        return self._reached[1]
+            offset = before_lines(file, known, near - seq)
+        if offset is not None:
+            self._reached = seq, offset
+        return offset
 
     @contextmanager
     def _opened(self, buffer_bytes: int = -1) -> Generator[BinaryIO]:

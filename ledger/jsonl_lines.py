@@ -157,8 +157,8 @@ def line_blocks(file: BinaryIO, start: int, stop: int) -> Iterator[list[bytes]]:
             yield found
 
 
-def after_lines(file: BinaryIO, start: int, count: int) -> int:
-    """Returns the offset just after so many lines from an offset on, or the end of the file."""
+def after_lines(file: BinaryIO, start: int, count: int) -> int | None:
+    """Returns the offset just after so many lines from an offset on, None if there are fewer."""
     file.seek(start)
     position = start
     while count and (chunk := file.read(_CHUNK_BYTES)):
@@ -170,7 +170,7 @@ def after_lines(file: BinaryIO, start: int, count: int) -> int:
         for _ in range(count):
             place = chunk.index(b"\n", place) + 1
         return position + place
-    return position
+    return None if count else position
 
 
 def before_lines(file: BinaryIO, stop: int, count: int) -> int:

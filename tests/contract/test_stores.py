@@ -64,6 +64,17 @@ def test_read_takes_a_range(medium: Medium, start: int, stop: int | None) -> Non
     assert [leaf_hash(data) for data in entries[start:stop]] == list(store.leaves(start, stop))
 
 
+def test_reading_beyond_the_end_moves_no_place(medium: Medium) -> None:
+    """Where nothing stands nothing is read, and later readings find what came to stand there."""
+    store = medium.open()
+    entries = append(store, 3)
+    assert ([], []) == (list(store.blocks(7)), list(store.leaves(5, 9)))
+    entries += append(medium.open(), 6)
+    assert [entries[6:], entries[8:], entries[4:6]] == [
+        list(store.read(6)), list(store.read(8)), list(store.read(4, 6))
+    ]  # fmt: skip
+
+
 def test_read_crosses_pages(medium: Medium) -> None:
     """What a store reads in pages comes out whole."""
     store = medium.open()
