@@ -102,8 +102,16 @@ def why_not_written(ledger: Path, status: os.stat_result) -> str:
         return ""
     # A copy that was killed just after it got its name leaves the name that nobody opens it by.
     left = ledger.parent.glob(f".{escape(ledger.name)}.*.tmp/{escape(ledger.name)}")
-    names = status.st_nlink - sum(os.path.samestat(status, one.lstat()) for one in left)
+    names = status.st_nlink - sum(_is_name_of(status, one) for one in left)
     return "" if names == 1 else f"a file with {names} names"
+
+
+def _is_name_of(status: os.stat_result, path: Path) -> bool:
+    """Returns whether a path names this file; a copy that still goes on may take it away."""
+    try:
+        return os.path.samestat(status, path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def link_findings(ledger: Path) -> Iterator[StoreFinding]:

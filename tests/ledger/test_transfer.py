@@ -15,6 +15,7 @@ import pytest
 from fairtrial.ledger.blobs import MemoryBlobs
 from fairtrial.ledger.canonical import blake3_hex
 from fairtrial.ledger.errors import IntegrityError, StoreError
+from fairtrial.ledger.locks import link_findings
 from fairtrial.ledger.memory import MemoryStore
 from fairtrial.ledger.merkle import root_of
 from fairtrial.ledger.opening import blob_store, open_store
@@ -243,6 +244,26 @@ def test_copy_killed_between_its_two_names_is_whole_and_can_be_written(
         assert ["a file with 2 names"] == [one.found for one in copy.check()]
         with pytest.raises(StoreError), copy.writer():
             pass
+
+
+def test_copy_that_ends_while_its_names_are_counted_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that goes between the look for it and the look at it is one that isn't there."""
+    path, beside = tmp_path / "copy.jsonl", tmp_path / ".copy.jsonl.a.tmp"
+    beside.mkdir()
+    path.touch()
+    os.link(path, beside / path.name)
+    look = Path.glob
+
+    def glob_and_end(folder: Path, pattern: str) -> Iterator[Path]:
+        for found in look(folder, pattern):
+            found.unlink()
+            yield found
+
+    monkeypatch.setattr(Path, "glob", glob_and_end)
+    assert ["a file with 2 names"] == [one.found for one in link_findings(path)]
+    assert [] == list(link_findings(path))
 
 
 class _Forgetful(MemoryStore):
