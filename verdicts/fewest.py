@@ -154,7 +154,7 @@ class _Search:
 
     def _limit(self, step: Step) -> float:
         """Returns the limit on which the claim hangs, higher for what is better."""
-        held = self.claim in ("adopt", "equivalent")
+        held = self.claim != "inconclusive"
         lowest = held == (self.way == "against")
         limit = step.lower if lowest == (self.turn > 0.0) else step.upper
         return math.inf if limit is None else self.turn * limit

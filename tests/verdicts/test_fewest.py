@@ -279,6 +279,25 @@ def test_fewest_takes_the_outcomes_that_weigh_most() -> None:
     assert () == fewest_of(_shown(weights, 20.0), 43, claim="adopt", estimate=1.0, turn=1.0, size=9)
 
 
+@pytest.mark.parametrize("turn", [1.0, -1.0])
+def test_reject_falls_by_the_outcomes_that_move_its_own_limit(turn: float) -> None:
+    """A reject hangs on its better limit: what moves the other one most doesn't come first."""
+    on_limit, on_other = [5.0] * 3 + [0.1] * 40, [0.0] * 3 + [9.0] * 40
+
+    def show(against: Any) -> Step:
+        better = 12.0 - float(np.dot(on_limit, against))
+        worse = -99.0 - float(np.dot(on_other, against))
+        lower, upper = sorted((turn * worse, turn * better))
+        word: Verdict = "inconclusive" if better > 0.0 else "reject"
+        count = int(against.sum())
+        return Step(
+            against=count, treatment_worst=0, estimate=0.0, lower=lower, upper=upper, verdict=word
+        )
+
+    (found,) = fewest_of(show, 43, claim="reject", estimate=0.0, turn=turn, size=200_000)
+    assert ("for", 2) == (found.way, found.count)
+
+
 def test_fewest_of_many_units_are_searched_alike_at_each_replay() -> None:
     """The number of completions that are tried follows from the number of units alone."""
     tried: list[int] = []
