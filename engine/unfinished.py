@@ -4,7 +4,7 @@ Leaves to `concluding.py` when to say it and to `status.py` the command that goe
 
 Rules:
 - Every slot before the next look that isn't settled is named, by its position in the run order and
-  by how its newest attempt ended.
+  by how its newest attempt ended; where all are settled the look itself is due.
 - How a session stopped is said in the word on record: a host that was sent SIGTERM while it ran an
   experiment may have missed it.
 - No arm is named: what is said here may be read while arms are blinded.
@@ -65,8 +65,9 @@ def _why(known: Experiment) -> str:
     """Returns how the newest session stopped, and the slots that keep the next look away."""
     if known.slots is None:
         return ""
-    open_ones = _open_slots(known, known.slots)
-    return f"; {_session(known)}; before look {len(known.taken) + 1}: {open_ones}"
+    look, open_ones = f"look {len(known.taken) + 1}", _open_slots(known, known.slots)
+    what = f"before {look}: {open_ones}" if open_ones else f"{look} is due"
+    return f"; {_session(known)}; {what}"
 
 
 def _session(known: Experiment) -> str:

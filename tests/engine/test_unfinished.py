@@ -91,6 +91,15 @@ def test_only_slots_before_the_next_look_keep_it_away() -> None:
     assert unfinished(known).found.endswith("before look 2: 2 not started (positions 11 to 12)")
 
 
+def test_look_that_is_due_is_named() -> None:
+    """A host that stopped between the last outcome and its look left no slot open."""
+    known = _known(stop="terminated")
+    _settle(known, *range(1, 7))
+    error = unfinished(known)
+    assert error.found == "6 outcomes and 0 looks; session 1 stopped: terminated; look 1 is due"
+    assert error.todo.startswith("go on: ledger run e;")
+
+
 @pytest.mark.parametrize(
     ("known", "said"),
     [
