@@ -10,6 +10,7 @@ Rules:
 - Arms that no comparison names are not run.
 - All replicates of a unit have the unit's value, so every reducer gives it back.
 - A lost outcome has status `error`: the registered rule for that status applies.
+- A value that no run could record is refused, never reckoned with.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ import numpy as np
 from fairtrial.analysis.grouping import FloatArray
 from fairtrial.analysis.simulated_arms import SimulatedArms, simulate_arms
 from fairtrial.analysis.simulation import simulate_pairs
+from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Decision
-from fairtrial.ledger.protocol import Protocol, primaries
+from fairtrial.ledger.protocol import SCORE_MAX, Protocol, primaries
 from fairtrial.ledger.slots import STATUSES
 from fairtrial.protocols.plan import Plan
 from fairtrial.protocols.units import Units
@@ -78,6 +80,9 @@ def draw(frame: Frame, drawn: Sequence[Drawn], *, seed: int, run: int) -> Frame:
         drawn: what is drawn; loss is that of a group's first endpoint.
         seed: of the simulation.
         run: number of the run, from 0.
+
+    Raises:
+        RefusedError: A value is larger than any that an outcome can have.
     """
     count, units = len(frame.plan.arms), len(frame.plan.units)
     values = {each.endpoint: np.full((count, units), np.nan) for each in drawn}
@@ -85,12 +90,27 @@ def draw(frame: Frame, drawn: Sequence[Drawn], *, seed: int, run: int) -> Frame:
     met = np.zeros(count, dtype=np.bool_)
     for each in drawn:
         arms = [frame.plan.arms.index(name) for name in each.arms]
-        found = _arms(frame, each, seed=seed, run=run)
+        # What overflows is refused below, in words.
+        with np.errstate(over="ignore"):
+            found = _arms(frame, each, seed=seed, run=run)
+        _check_recordable(found.values, each.endpoint)
         values[each.endpoint][arms] = found.values
         if not met[arms].any():
             lost[arms] = found.lost
         met[arms] = True
     return _filled(frame, values, lost, met)
+
+
+def _check_recordable(values: FloatArray, endpoint: str) -> None:
+    largest = float(np.abs(values).max(initial=0.0))
+    if not largest <= SCORE_MAX:
+        raise RefusedError(
+            "what is assumed draws values that no outcome can have",
+            where=endpoint,
+            expected=f"values of at most {SCORE_MAX:g} in size",
+            found=f"{largest:g}",
+            todo="assume a smaller sd: on the log scale 1 is a factor of 2.7, and 10 one of 22,000",
+        )
 
 
 def _arms(frame: Frame, drawn: Drawn, *, seed: int, run: int) -> SimulatedArms:

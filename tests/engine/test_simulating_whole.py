@@ -73,6 +73,17 @@ def of_saving(
     )
 
 
+@pytest.mark.parametrize("scale", ["log", "both"])
+@pytest.mark.parametrize("size", [{"sd": 1000.0}, {"sd": 0.5, "level_sd": 1000.0}])
+def test_values_that_no_outcome_can_have_are_refused(
+    bridge: Any, scale: str, size: dict[str, float]
+) -> None:
+    """A spread under which costs overflow is no assumption: nothing is said of its power."""
+    saving = msgspec.structs.replace(SAVING, level_sd=0.8)
+    with pytest.raises(RefusedError, match="draws values that no outcome can have"):
+        of_saving(bridge, msgspec.structs.replace(saving, **size), scale=scale, runs=1)
+
+
 @pytest.mark.slow
 def test_a_saving_on_the_log_scale_has_the_power_of_its_t_test(bridge: Any) -> None:
     """With known normal log ratios power is that of noncentral t; at the least saving 2.5 %."""
