@@ -25,7 +25,7 @@ from fairtrial.ledger.protocol import Protocol
 
 from .defaults import with_defaults
 from .fields import PROTOCOL
-from .nodes import Node, Reading, Value, nearest
+from .nodes import Node, Reading, Value, describe, nearest
 from .records import Record
 from .rules import check_rules
 from .support import check_supported
@@ -108,7 +108,7 @@ def _root(
     else:
         root = _compose_yaml(text, reading)
     if not isinstance(root.value, dict):
-        reading.bad("", "the file is not a mapping", expected=begins)
+        reading.bad("", "the file is not a mapping", expected=begins, found=describe(root))
     # Without a tree there is nothing that a field could say beside it.
     if reading.problems and not isinstance(root.value, dict):
         reading.raise_problems()
