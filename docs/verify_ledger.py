@@ -190,7 +190,7 @@ def rows_of(path: Path, ledger: Ledger):
         stop(8, f"{path} is not a ledger")
     if int.from_bytes(head[60:64], "big") > 1:
         stop(17, f"{path} has a newer format than this program knows")
-    if 2 in head[18:20] or sqlite3.sqlite_version_info < (3, 31):
+    if os.path.lexists(f"{path}-wal") or 2 in head[18:20] or sqlite3.sqlite_version_info < (3, 31):
         stop(8, f"{path}: write-ahead mode, or SQLite older than 3.31; ask for a .jsonl copy")
     journal = path.with_name(path.name + "-journal")
     uri = path.absolute().as_uri() + "?mode=ro&immutable=1"

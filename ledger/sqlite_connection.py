@@ -5,6 +5,8 @@ Leaves the entries to `sqlite.py` and the schema to `sqlite_schema.py`.
 Rules:
 - A file is looked at before SQLite opens it: opening a database in write-ahead mode creates files,
   even when only for reading.
+- What stands beside a file and SQLite would read before it is looked at too: a `-wal` is taken for
+  the newest entries whatever the file's header says, and a pipe for a journal that is waited for.
 - Closing a file drops every lock that this process has on it, those of SQLite included (POSIX):
   each transaction of ours and each plain look at a file is done under `IN_PROCESS`. A check that
   takes long has `_LONG_READ` instead, which plain looks take too: it keeps nobody else waiting.
@@ -14,7 +16,9 @@ Rules:
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,7 +66,11 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     Args:
         path: The file.
         mode: "ro", "rw", or "rwc" to create it.
+
+    Raises:
+        StoreError: SQLite would read something else beside it.
     """
+    _check_beside(path)
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -111,6 +119,7 @@ def check_header(path: Path) -> None:
         )
     if 2 in header[18:20]:
         raise _write_ahead(path)
+    _check_beside(path)
 
 
 def _header(path: Path) -> bytes:
@@ -143,6 +152,42 @@ def _write_ahead(path: Path) -> StoreError:
         todo=f"where {beside.name} is: sqlite3 {path.name} 'PRAGMA journal_mode=TRUNCATE'; "
         "for a copy, take `ledger export` of the original",
     )
+
+
+def _check_beside(path: Path) -> None:
+    """Refuses files beside a ledger that would be read in its place, or waited for.
+
+    Raises:
+        StoreError: There is one.
+    """
+    # Where the file itself lies: a link to it has nothing beside it that counts.
+    file = path.resolve()
+    ahead, journal = (file.with_name(file.name + end) for end in ("-wal", "-journal"))
+    if os.path.lexists(ahead):
+        raise StoreError(
+            "a file beside the ledger would be read in its place: the ledger itself isn't in "
+            "write-ahead mode",
+            where=str(path),
+            expected="no such file, since the ledger keeps a rollback journal",
+            found=str(ahead),
+            todo="find out what put it there, keep it elsewhere, and try again",
+        )
+    if os.path.lexists(journal) and not _is_plain(journal):
+        raise StoreError(
+            "what stands beside the ledger is no journal",
+            where=str(path),
+            expected="a regular file, or nothing",
+            found=str(journal),
+            todo="take it away and try again",
+        )
+
+
+def _is_plain(path: Path) -> bool:
+    """Returns whether a regular file has this name, or, by now, nothing."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
 
 
 def is_half_committed(error: sqlite3.Error) -> bool:

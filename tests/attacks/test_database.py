@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
+import struct
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from fairtrial.ledger.errors import StoreError
+from fairtrial.ledger.opening import open_store
 from fairtrial.ledger.sqlite_schema import SCHEMA
 
 from .conftest import Case, successful, unguarded
@@ -96,6 +101,59 @@ def test_write_ahead_mode_is_never_read_as_whole(database: Case, agreed: Agreed)
     with closing(sqlite3.connect(database.ledger)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
     assert "unreadable" == agreed(database)
+
+
+@pytest.mark.parametrize("header", ["write-ahead", "rollback"])
+def test_pages_in_a_second_file_are_never_read(database: Case, agreed: Agreed, header: str) -> None:
+    """A `-wal` beside a database is read in its place, whatever its header says: refused, kept."""
+    honest = database.ledger.read_bytes()
+    with unguarded(database.ledger) as connection:
+        connection.execute("UPDATE entry SET leaf=zeroblob(32) WHERE seq=4")
+    forged = put_ahead(database.ledger, instead_of=honest)
+    if header == "rollback":
+        database.ledger.write_bytes(honest)
+    listing = sorted(database.ledger.parent.iterdir())
+    assert "unreadable" == agreed(database)
+    with pytest.raises(StoreError, match="write-ahead"):
+        open_store(database.ledger)
+    assert forged == database.ledger.with_name(f"{database.ledger.name}-wal").read_bytes()
+    assert listing == sorted(database.ledger.parent.iterdir())
+
+
+def put_ahead(ledger: Path, *, instead_of: bytes) -> bytes:
+    """Puts a database's pages into a `-wal` beside another content; returns it."""
+    pages = ledger.read_bytes()
+    size = int.from_bytes(pages[16:18], "big")
+    count, salt = len(pages) // size, b"12345678"
+    head = struct.pack(">IIII", 0x377F0682, 3007000, size, 0) + salt
+    sums = checksum(head, (0, 0))
+    wal = head + struct.pack(">II", *sums)
+    for number in range(1, count + 1):
+        page = pages[size * (number - 1) : size * number]
+        frame = struct.pack(">II", number, count if number == count else 0)
+        sums = checksum(page, checksum(frame, sums))
+        wal += frame + salt + struct.pack(">II", *sums) + page
+    ledger.with_name(f"{ledger.name}-wal").write_bytes(wal)
+    ledger.write_bytes(instead_of[:18] + b"\2\2" + instead_of[20:])
+    return wal
+
+
+def checksum(data: bytes, sums: tuple[int, int]) -> tuple[int, int]:
+    """Returns the two sums of a write-ahead file, carried on over further bytes."""
+    first, second = sums
+    for one, other in struct.iter_unpack("<II", data):
+        first = (first + one + second) & 0xFFFFFFFF
+        second = (second + other + first) & 0xFFFFFFFF
+    return first, second
+
+
+def test_pipe_beside_a_database_keeps_nobody_waiting(database: Case) -> None:
+    """SQLite would wait at a pipe that is named as a journal: refused at once."""
+    journal = database.ledger.with_name(f"{database.ledger.name}-journal")
+    journal.unlink(missing_ok=True)
+    os.mkfifo(journal)
+    with pytest.raises(StoreError, match="no journal"):
+        database.replay()
 
 
 @pytest.mark.parametrize(
