@@ -88,9 +88,9 @@ def test_problems_have_lines_and_come_together(bridge: Any) -> None:
     protocol = bridge.protocol()
     with pytest.raises(ProtocolError, match="source: the field is missing"):
         parse_assumptions(b"assumptions: 1", protocol, name="a.yaml", media="yaml")
-    for text, found in ((b"- 1", "a list"), (b"word", "text 'word'"), (b"", "no value")):
+    for data, found in ((b"- 1", "a list"), (b"word", "text 'word'"), (b"", "no value")):
         with pytest.raises(ProtocolError, match=f"not a mapping(.|\n)*found +{found}"):
-            parse_assumptions(text, protocol, name="a.yaml", media="yaml")
+            parse_assumptions(data, protocol, name="a.yaml", media="yaml")
 
 
 def test_single_units_have_no_correlation_to_state(bridge: Any) -> None:
