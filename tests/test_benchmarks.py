@@ -20,7 +20,14 @@ SIZED = {
     "start": "--entries 100 --rounds 1",
 }
 # Simulations of many frozen plans, tens of seconds with one run each: only loaded here.
-LOADED = ("assigned_errors", "default_path", "flag_errors", "whole_clusters", "win_rate_errors")
+LOADED = (
+    "assigned_errors",
+    "assigned_precision",
+    "default_path",
+    "flag_errors",
+    "whole_clusters",
+    "win_rate_errors",
+)
 # Not programs, and programs that `tests/contract/test_torture.py` and `make torture` run.
 OTHERS = ("building", "measuring", "checkpoint_faults", "torture")
 

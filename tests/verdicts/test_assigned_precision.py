@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,8 +13,6 @@ import numpy as np
 import pytest
 
 from fairtrial.analysis.assigned import assigned_difference
-from fairtrial.analysis.assigned_deciding import deciding_assigned_precision
-from fairtrial.analysis.deciding import Deciding
 from fairtrial.analysis.paired import ClusteredMean
 from fairtrial.ledger.events import Head
 from fairtrial.verdicts.conclude import conclude
@@ -21,6 +21,8 @@ from fairtrial.verdicts.result_detail import detail
 if TYPE_CHECKING:
     from tests.conftest import Bridge, Trial
 
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARK: dict[str, Any] = runpy.run_path(str(ROOT / "benchmarks" / "assigned_precision.py"))
 DESIGN = "{pairing: assigned, seed: 7, assign: {by: unit, ratio: {A: 1, B: 1}, within: cluster}}"
 BY_CLUSTER = "{pairing: assigned, seed: 7, assign: {by: cluster, ratio: {A: 1, B: 1}}}"
 LABELLED = "{file: units.csv, id: unit, cluster: cluster, label: label}"
@@ -122,18 +124,4 @@ def test_lost_flags_of_assigned_units_have_bounds(bridge: Bridge) -> None:
 @pytest.mark.parametrize("clusters", [12, 30])
 def test_equal_precisions_are_told_apart_in_5_of_100_runs(clusters: int, by_cluster: bool) -> None:
     """Type-I error where the number of flags and the share of true ones vary between clusters."""
-    rng = np.random.default_rng([20261130, clusters, by_cluster])
-    rejected, runs = 0, 800
-    for _ in range(runs):
-        sizes = np.maximum(2, np.rint(rng.lognormal(2.5, 0.7, clusters))).astype(int)
-        codes = np.repeat(np.arange(clusters), sizes)
-        treated = np.arange(codes.size) % 2 == 0
-        if by_cluster:
-            treated = (rng.permutation(clusters) < clusters // 2)[codes]
-        flags = (rng.random(codes.size) < rng.beta(3.0, 3.0, clusters)[codes]).astype(float)
-        labels = (rng.random(codes.size) < rng.beta(7.0, 3.0, clusters)[codes]).astype(np.int64)
-        found = deciding_assigned_precision(flags, treated, labels, codes, nominal_p=0.05)
-        assert isinstance(found, Deciding)
-        rejected += not found.lower <= 0.0 <= found.upper
-
-    assert 0.015 <= rejected / runs <= 0.07
+    assert 0.015 <= BENCHMARK["error"](clusters, by_cluster=by_cluster, runs=800) <= 0.07
