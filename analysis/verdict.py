@@ -1,8 +1,8 @@
 """From an interval to a verdict.
 
 Job: apply the registered rule to the deciding interval, check the guards against too little
-evidence, combine several primaries with a harm gate, and compare a saving with its bound. Leaves
-the interval to `deciding` and the sentence to `reasons`.
+evidence, combine several primaries with a harm gate, and demand a saving. Leaves the interval to
+`deciding` and the sentence to `reasons`.
 
 Rules:
     - Everything is turned first so that higher is better; the rule knows no other direction.
@@ -34,7 +34,6 @@ __all__ = (
     "decide",
     "guard_findings",
     "harm_verdict",
-    "saving_holds",
     "with_saving",
 )
 
@@ -214,13 +213,6 @@ def harm_verdict(margin: float, lower: float, upper: float, better: Better) -> V
     _check_decide("superiority", margin, lower, upper)
     _, high = _turned(lower, upper, better)
     return Verdict("reject", "harm") if high < -margin else _SPANS
-
-
-def saving_holds(upper: float, control_mean: float, at_least: float) -> bool:
-    """Says whether a cost interval's upper limit lies below -at_least x control's mean."""
-    if not 0.0 <= at_least < 1.0:
-        raise ValueError(f"at_least: expected a share in [0, 1), found {at_least}")
-    return upper < -at_least * control_mean
 
 
 def with_saving(verdict: Verdict, *holds: bool) -> Verdict:

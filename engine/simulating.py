@@ -32,7 +32,12 @@ from fairtrial.protocols.plan import Plan, plan_lines
 from fairtrial.protocols.units import Units
 from fairtrial.verdicts.conclude import conclude
 from fairtrial.verdicts.endings import claim_of
-from fairtrial.verdicts.evaluate import METHOD, AnalysisContext, evaluate_look, look_numbers
+from fairtrial.verdicts.evaluate import (
+    AnalysisContext,
+    evaluate_look,
+    look_numbers,
+    method_of,
+)
 from fairtrial.verdicts.frames import Frame
 from fairtrial.verdicts.look_table import look_table
 from fairtrial.verdicts.outcomes import collect_decisions
@@ -110,7 +115,7 @@ def simulate(
         assumed=gate.pairs,
         runs=runs,
         seed=seed,
-        method=METHOD,
+        method=method_of(design.protocol),
         cases=tuple(cases),
         checked=again,
         agreed=agreed,
@@ -125,7 +130,7 @@ def is_about(simulation: Simulation, protocol: Protocol, plan: Plan) -> bool:
     return (
         simulation.protocol == sha256(encode_resolved(protocol)).hexdigest()
         and simulation.plan == sha256(plan_lines(plan)).hexdigest()
-        and simulation.method == METHOD
+        and simulation.method == method_of(protocol)
     )
 
 
@@ -168,7 +173,7 @@ def _run(design: _Design, drawn: Sequence[Drawn], seed: int, run: int) -> Run:
             data="",
             last=context.looks[number - 1].last,
             continues=numbers.continues,
-            method=METHOD,
+            method=method_of(design.protocol),
             units=context.looks[number - 1].units,
             clusters=context.looks[number - 1].clusters,
             comparisons=numbers.comparisons,

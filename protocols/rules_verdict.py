@@ -127,6 +127,15 @@ def _check_saving(p: Protocol, reading: Reading) -> None:
         found, what = f"type {endpoint.type}", "a saving is shown on a cost"
         needs = [f"endpoints.{endpoint.name}.type"]
         reading.refuse(path, what, expected="type cost or continuous", found=found, needs=needs)
+    elif endpoint.role != "secondary":
+        # A test of its own is of another claim: the saving would then be left out of the verdict.
+        found, what = f"role {endpoint.role}", "a saving has a test of its own"
+        needs = [f"endpoints.{endpoint.name}.role"]
+        reading.refuse(path, what, expected="role secondary", found=found, needs=needs)
+    elif endpoint.better != "lower":
+        found, what = f"better {endpoint.better}", "who saves has less"
+        needs = [f"endpoints.{endpoint.name}.better"]
+        reading.refuse(path, what, expected="better lower", found=found, needs=needs)
 
 
 def _check_harm(p: Protocol, reading: Reading) -> None:

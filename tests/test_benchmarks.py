@@ -17,6 +17,7 @@ SIZED = {
     "coverage": "2",
     "peers": "--entries 100 --rounds 1",
     "replay": "--entries 200 --rounds 1",
+    "saving_errors": "2 20",
     "start": "--entries 100 --rounds 1",
 }
 # Simulations of many frozen plans, tens of seconds with one run each: only loaded here.

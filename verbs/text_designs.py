@@ -1,10 +1,12 @@
-"""Lines of a result that only some designs have: assigned units, win rates, invalid outcomes. Pure.
+"""Lines of a result that only some plans have: assigned units, win rates, savings. Pure.
 
 Leaves the result itself to `text_result.py`.
 
 Rules:
 - What a difference is of is said before the table, where it isn't of pairs.
 - A rate is said with what it is counted from.
+- A share saved is said with its limits, or with why it has none.
+- Where outcomes were declared invalid, what both analyses say comes before the second.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from .output import label
 from .text_numbers import count, value
 from .text_why import WHY_WORDS
 
-__all__ = ("assigned_lines", "second_head", "win_rate_lines")
+__all__ = ("assigned_lines", "saving_lines", "second_head", "win_rate_lines")
 
 Detail: TypeAlias = Mapping[str, Any]
 
@@ -55,6 +57,19 @@ def _bounds(judged: Detail) -> str:
     if judged["lower"] is None:
         return text
     return f"{text}, {100 * judged['lower']:.1f} to {100 * judged['upper']:.1f} %"
+
+
+def saving_lines(found: Detail | None, control: str) -> Iterator[str]:
+    """Yields the share of control's mean that is saved, where a saving decides on the raw scale."""
+    if found is None:
+        return
+    share = "" if found["share"] is None else f" {value(found['share'], points=True)}"
+    if found["lower"] is None:
+        yield f"saved of the mean of {control}{share}: {found['why_not']}"
+        return
+    limits = " to ".join(value(found[side], points=True) for side in ("lower", "upper"))
+    level = f"{100 * found['level']:.1f}".removesuffix(".0")
+    yield f"saved of the mean of {control}{share} ({limits}; {level} %, Fieller)"
 
 
 def win_rate_lines(found: Detail | None, treatment: str) -> Iterator[str]:

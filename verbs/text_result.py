@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .output import label
-from .text_designs import assigned_lines, second_head, win_rate_lines
+from .text_designs import assigned_lines, saving_lines, second_head, win_rate_lines
 from .text_numbers import clip, count, difference, interval, p_value, quantity, usd, value
 from .text_rule import rule_lines
 from .text_tipping import tipping_lines
@@ -52,6 +52,7 @@ _METHODS = {
 _T_METHODS = frozenset(
     ("cr2_t", "cr2_t_whole_clusters", "cluster_means_t", "obuchowski_t", "jackknife_t")
 )
+_SAVINGS = {f"{name}_saving": name for name in _T_METHODS}
 _BESIDE = {
     "sign_flip": "sign flip",
     "bootstrap": "studentised bootstrap",
@@ -264,6 +265,8 @@ def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
     tests, discordant = endpoint["tests"], endpoint["discordant"]
     own = [f"{_METHODS.get(name, name)} p {p_value(one['p_value'])}" for name, one in tests.items()
            if name in ("tango", *sorted(_T_METHODS))]  # fmt: skip
+    own += [f"{_METHODS[_SAVINGS[name]]} of the saving p {p_value(one['p_value'])}"
+            for name, one in tests.items() if name in _SAVINGS]  # fmt: skip
     if own:
         yield ", ".join(own)
     if discordant is not None and endpoint["difference"] is not None:
@@ -277,6 +280,7 @@ def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
             text += " (ignores clusters)" if mcnemar["ignores_clusters"] else ""
         yield text
     yield from win_rate_lines(endpoint.get("win_rate"), treatment)
+    yield from saving_lines(endpoint.get("saving"), control)
     beside = [_beside(endpoint, name) for name in _BESIDE if name in tests]
     if beside:
         yield "beside: " + "; ".join(beside)

@@ -15,7 +15,7 @@ from fairtrial.ledger.deviations import amended_sections, existed_before, is_as_
 from fairtrial.ledger.events import ResultComparison, ResultEndpoint
 
 from .endings import Ending, endings
-from .evaluate import METHOD, AnalysisContext, digest_of, frame_of
+from .evaluate import AnalysisContext, digest_of, frame_of, method_of
 from .finals import Final, finals
 from .frames import Frame
 from .reasoning import reason_text
@@ -41,7 +41,7 @@ def conclude(context: AnalysisContext) -> ResultBody:
     gate = next(each for each in found if each.comparison.name == context.protocol.decision.gate)
     return ResultBody(
         data=digest_of(context, context.plan.slot_count),
-        method=METHOD,
+        method=method_of(context.protocol),
         verdict=gate.claim.verdict.verdict,
         reason=reason_text(frame, gate),
         reason_code=gate.claim.verdict.reason_code,

@@ -38,7 +38,7 @@ from .boundaries import NOMINAL_P_MIN, is_anytime
 from .frames import Completion, Pairs
 from .slot_values import ONE_OR_NONE
 
-__all__ = ("BY_LABEL", "Limits", "Numbers", "ScaleName", "control_mean", "estimate", "scales_of")
+__all__ = ("BY_LABEL", "Limits", "Numbers", "Saved", "ScaleName", "estimate", "scales_of")
 
 ScaleName: TypeAlias = Literal["raw", "log"]
 Limits: TypeAlias = tuple[float, float]
@@ -47,6 +47,29 @@ Limits: TypeAlias = tuple[float, float]
 BY_LABEL: Final = ("auc", "precision")
 # Stands in where the boundary's own p is out of reach: limits made with it are dropped.
 _ANY_P: Final = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saved:
+    """What decides a saving on the raw scale.
+
+    Attributes:
+        contrast: mean of treatment - (1 - least share) x control; `standard_error` of it.
+        lower: limit of the contrast at level 1 - nominal p; `upper` likewise.
+        has_level: control's mean is above 0, or its level isn't asked for.
+        share: of control's mean that is saved, with its limits; None where they don't exist, and
+            `why_not` says why.
+    """
+
+    contrast: float
+    standard_error: float | None
+    lower: float
+    upper: float
+    has_level: bool
+    share: float | None
+    share_lower: float | None
+    share_upper: float | None
+    why_not: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +93,7 @@ class Numbers:
         parts: limits of each deciding method by name.
         zero_variance: the clusters' means are all equal.
         undetermined: why there is no interval.
+        saved: of a saving that is tested on the raw scale: p and tests are then of its contrast.
     """
 
     scale: ScaleName
@@ -91,6 +115,7 @@ class Numbers:
     parts: Mapping[str, Limits]
     zero_variance: bool = False
     undetermined: str | None = None
+    saved: Saved | None = None
 
 
 def scales_of(endpoint: Endpoint) -> tuple[ScaleName, ...]:
@@ -236,15 +261,6 @@ def _by_label(counted: Numbers, pairs: Pairs, endpoint: Endpoint) -> Numbers:
         treatment=treatment,
         estimate=None if control is None or treatment is None else treatment - control,
     )
-
-
-def control_mean(pairs: Pairs, protocol: Protocol) -> float | None:
-    """Returns the control arm's mean on the raw scale; of two completions the larger."""
-    means = [
-        _mean(each.control, pairs.clusters, protocol.analysis.estimand)
-        for each in pairs.completions
-    ]
-    return max((mean for mean in means if mean is not None), default=None)
 
 
 def _without_log(pairs: Pairs, protocol: Protocol, reason: str) -> Numbers:

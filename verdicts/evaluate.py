@@ -34,12 +34,12 @@ from fairtrial.protocols.units import Units
 
 from .boundaries import Test, discordance_counts, tests_of
 from .combining import combined, crossing_verdict, is_decided, read_together
+from .estimates import scales_of
 from .frames import Frame, build_frame
 from .outcomes import Measures, Outcomes, data_digest
 from .readings import Place, Reading, read_test
 
 __all__ = (
-    "METHOD",
     "AnalysisContext",
     "LookBody",
     "LookNumbers",
@@ -50,11 +50,14 @@ __all__ = (
     "frame_of",
     "history_of",
     "look_numbers",
+    "method_of",
     "place_of",
     "standing",
 )
 
-METHOD: Final = "fairtrial-numbers/1"
+_METHOD: Final = "fairtrial-numbers/1"
+# A saving on the raw scale by its contrast; version 1 took control's mean as known.
+_METHOD_OF_SAVING: Final = "fairtrial-numbers/2"
 StoppedBy: TypeAlias = Literal["last_look", "boundary", "ceiling", "wall_time", "person"]
 
 
@@ -131,7 +134,7 @@ def evaluate_look(context: AnalysisContext, number: int) -> LookBody:
         data=digest_of(context, planned.last),
         last=planned.last,
         continues=numbers.continues,
-        method=METHOD,
+        method=method_of(context.protocol),
         units=planned.units,
         clusters=planned.clusters,
         comparisons=numbers.comparisons,
@@ -166,6 +169,13 @@ def look_numbers(context: AnalysisContext, frame: Frame, number: int) -> LookNum
 def frame_of(context: AnalysisContext) -> Frame:
     """Returns plan and outcomes, indexed."""
     return build_frame(context.protocol, context.plan, context.units, context.outcomes)
+
+
+def method_of(protocol: Protocol) -> str:
+    """Returns the name of all that makes a plan's numbers: by it a reader knows their meaning."""
+    roles = (test for test in tests_of(protocol) if test.role == "saving")
+    raw = any("raw" in scales_of(test.endpoint) for test in roles)
+    return _METHOD_OF_SAVING if raw else _METHOD
 
 
 def digest_of(context: AnalysisContext, last: int) -> str:

@@ -139,7 +139,7 @@ def after_stopping(protocol: Protocol, test: Test, looks: Sequence[Look]) -> Aft
     if not _is_covered(protocol, test) or not path or path[-1] is not _found(looks[-1], test):
         return None
     last = path[-1]
-    z, null = _z(protocol, test, last), null_of(protocol, test, "raw", None)
+    z, null = _z(protocol, test, last), null_of(protocol, test)
     if z is None or last.estimate is None or any(found.z is None for found in path):
         return None
     turn = _turn(test)
@@ -208,5 +208,5 @@ def _z(protocol: Protocol, test: Test, found: LookEndpoint) -> float | None:
     if found.p_value is None or found.estimate is None or found.p_value < _P_MIN:
         return None
     size = normal_upper_quantile(found.p_value / 2.0) if found.p_value < 1.0 else 0.0
-    gap = _turn(test) * (found.estimate - null_of(protocol, test, "raw", None))
+    gap = _turn(test) * (found.estimate - null_of(protocol, test))
     return size if gap >= 0.0 else -size

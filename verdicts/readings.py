@@ -9,12 +9,11 @@ Rules:
 - Reasons come in one order: what is missing first, since it explains the rest, then the guards.
 - A claim on two scales has to hold on both.
 - A test of a claim is computed at the claim's own null: the margin, on the side that favours the
-  treatment; 0 where the rule has more than one.
+  treatment; 0 where the rule has more than one. That of a saving stands in `saving.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +26,6 @@ from fairtrial.analysis.verdict import (
     decide,
     guard_findings,
     harm_verdict,
-    saving_holds,
 )
 from fairtrial.ledger.events import Crossed
 from fairtrial.ledger.protocol import Protocol
@@ -44,9 +42,10 @@ from .boundaries import (
     nominal,
     uses_t,
 )
-from .estimates import Numbers, ScaleName, control_mean, estimate, scales_of
+from .estimates import Numbers, ScaleName, estimate, scales_of
 from .frames import Frame, Pairs
 from .power_values import decision_rules
+from .saving import is_saved, numbers_of_saving
 from .slot_values import direction
 
 __all__ = (
@@ -56,6 +55,7 @@ __all__ = (
     "claim_if_ended",
     "claim_on",
     "null_of",
+    "numbers_of",
     "over_limit",
     "read_test",
     "reason_of",
@@ -145,20 +145,12 @@ def read_test(frame: Frame, test: Test, place: Place, *, invalidated: bool = Fal
     protocol = frame.protocol
     pairs = pair_up(frame, test.comparison, test.endpoint, last=place.last, invalidated=invalidated)
     boundary = _boundary(protocol, test, place)
-    mean = control_mean(pairs, protocol)
     scales = tuple(
-        estimate(
-            pairs,
-            protocol,
-            test.endpoint,
-            scale,
-            nominal_p=boundary.p,
-            null=null_of(protocol, test, scale, mean),
-        )
+        numbers_of(pairs, protocol, test, scale, nominal_p=boundary.p)
         for scale in scales_of(test.endpoint)
     )
     why_not = _why_not(protocol, test, place, pairs, scales=scales, boundary=boundary)
-    verdict = _claim(protocol, test, scales, mean)
+    verdict = _claim(protocol, test, scales)
     if why_not:
         verdict = Verdict("inconclusive", reason_of(why_not))
     return Reading(
@@ -170,6 +162,24 @@ def read_test(frame: Frame, test: Test, place: Place, *, invalidated: bool = Fal
         why_not=why_not,
         verdict=verdict,
     )
+
+
+def numbers_of(
+    pairs: Pairs, protocol: Protocol, test: Test, scale: ScaleName, *, nominal_p: float
+) -> Numbers:
+    """Computes the numbers of a test on one scale, at its own null.
+
+    Args:
+        pairs: its pairs.
+        protocol: the registered plan.
+        test: what is tested.
+        scale: raw or log.
+        nominal_p: two-sided p that the look allows.
+    """
+    if test.role == "saving":
+        return numbers_of_saving(pairs, protocol, test.endpoint, scale, nominal_p=nominal_p)
+    null = null_of(protocol, test)
+    return estimate(pairs, protocol, test.endpoint, scale, nominal_p=nominal_p, null=null)
 
 
 def claim_if_ended(protocol: Protocol, reading: Reading, pairs: Pairs, numbers: Numbers) -> Verdict:
@@ -192,7 +202,7 @@ def claim_if_ended(protocol: Protocol, reading: Reading, pairs: Pairs, numbers: 
     )
     if why_not:
         return Verdict("inconclusive", reason_of(why_not))
-    return claim_on(protocol, reading.test, numbers, control_mean(pairs, protocol))
+    return claim_on(protocol, reading.test, numbers)
 
 
 def over_limit(protocol: Protocol, pairs: Pairs) -> bool:
@@ -220,11 +230,9 @@ def _boundary(protocol: Protocol, test: Test, place: Place) -> Nominal:
     )
 
 
-def null_of(protocol: Protocol, test: Test, scale: ScaleName, mean: float | None) -> float:
-    """Returns the difference at which the tests are computed, on the scale."""
+def null_of(protocol: Protocol, test: Test) -> float:
+    """Returns the difference at which a primary or a harm endpoint is tested, on its scale."""
     turn = 1.0 if direction(test.endpoint) == "higher" else -1.0
-    if test.role == "saving":
-        return _saved(protocol, scale, mean)
     if test.role == "harm":
         assert protocol.decision.harm is not None
         return -turn * margin_on(test.endpoint, protocol.decision.harm.margin) + 0.0
@@ -232,14 +240,6 @@ def null_of(protocol: Protocol, test: Test, scale: ScaleName, mean: float | None
     nulls = {"superiority": margin, "non_inferiority": -margin + 0.0}
     rules = decision_rules(protocol)
     return nulls.get(rules[0], 0.0) if len(rules) == 1 else 0.0
-
-
-def _saved(protocol: Protocol, scale: ScaleName, mean: float | None) -> float:
-    assert protocol.decision.saving is not None
-    at_least = protocol.decision.saving.at_least
-    if scale == "log":
-        return math.log1p(-at_least)
-    return -at_least * (mean or 0.0) + 0.0
 
 
 def _why_not(
@@ -284,26 +284,24 @@ def _least_p(test: Test, pairs: Pairs) -> float | None:
     return least_p(counts) if counts.sizes.size else None
 
 
-def _claim(
-    protocol: Protocol, test: Test, scales: Sequence[Numbers], mean: float | None
-) -> Verdict:
+def _claim(protocol: Protocol, test: Test, scales: Sequence[Numbers]) -> Verdict:
     """Returns what the limits show on all scales together."""
-    claims = {claim_on(protocol, test, numbers, mean) for numbers in scales}
+    claims = {claim_on(protocol, test, numbers) for numbers in scales}
     if len(claims) == 1:
         return claims.pop()
     words = {claim.verdict for claim in claims}
     if len(words) == 1 and words != {"inconclusive"}:
-        return claim_on(protocol, test, scales[0], mean)
+        return claim_on(protocol, test, scales[0])
     return Verdict("inconclusive", "methods_disagree")
 
 
-def claim_on(protocol: Protocol, test: Test, numbers: Numbers, mean: float | None) -> Verdict:
-    """Returns what the limits show on one scale, given control's mean on the raw one."""
+def claim_on(protocol: Protocol, test: Test, numbers: Numbers) -> Verdict:
+    """Returns what the limits show on one scale."""
     lower, upper, endpoint = numbers.lower, numbers.upper, test.endpoint
     if lower is None or upper is None:
         return NOT_SHOWN
     if test.role == "saving":
-        return _SHOWN if _is_saved(protocol, numbers.scale, upper, mean) else NOT_SHOWN
+        return _SHOWN if is_saved(protocol, numbers) else NOT_SHOWN
     if test.role == "harm":
         assert protocol.decision.harm is not None
         margin = margin_on(endpoint, protocol.decision.harm.margin)
@@ -318,10 +316,3 @@ def claim_on(protocol: Protocol, test: Test, numbers: Numbers, mean: float | Non
         worse_inside_margin=protocol.decision.worse_inside_margin,
         sides=protocol.analysis.sides,
     )
-
-
-def _is_saved(protocol: Protocol, scale: ScaleName, upper: float, mean: float | None) -> bool:
-    assert protocol.decision.saving is not None
-    if scale == "log":
-        return upper < _saved(protocol, scale, mean)
-    return mean is not None and saving_holds(upper, mean, protocol.decision.saving.at_least)

@@ -34,6 +34,7 @@ from .result_numbers import (
     discordant_member,
     identity_members,
     number_members,
+    saving_member,
     second_endpoint,
     standing_members,
     units_members,
@@ -219,6 +220,9 @@ def _endpoint(context: AnalysisContext, frame: Frame, ending: Ending, final: Fin
         **standing_members(final),
         "warnings": warnings_of(frame, ending, final),
     }
+    saving = saving_member(final)
+    if saving is not None:
+        shape["saving"] = saving
     if len(final.scales) > 1:
         shape["log"] = number_members(
             final, final.scales[1], comparison.control, comparison.treatment

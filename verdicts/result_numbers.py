@@ -23,6 +23,7 @@ __all__ = (
     "discordant_member",
     "identity_members",
     "number_members",
+    "saving_member",
     "second_endpoint",
     "standing_members",
     "units_members",
@@ -41,6 +42,9 @@ def second_endpoint(comparison: Comparison, final: Final) -> Json:
         "units": units_members(final),
         **standing_members(final),
     }
+    saving = saving_member(final)
+    if saving is not None:
+        shape["saving"] = saving
     if len(final.scales) > 1:
         shape["log"] = number_members(final, final.scales[1], control, treatment)
     return shape
@@ -90,6 +94,28 @@ def win_rate_member(final: Final, numbers: Numbers) -> Json | None:
     lower, upper = (None if limit is None else EVEN + limit for limit in limits)
     counts = wins_of(final.pairs)._asdict()
     return {"estimate": numbers.treatment, "lower": lower, "upper": upper, **counts}
+
+
+def saving_member(final: Final) -> Json | None:
+    """Returns what decided a saving on the raw scale; None for any other endpoint."""
+    saved = final.scales[0].saved
+    if saved is None:
+        return None
+    return {
+        "share": saved.share,
+        "lower": saved.share_lower,
+        "upper": saved.share_upper,
+        "level": 1.0 - final.nominal_p,
+        "method": "fieller",
+        "why_not": saved.why_not,
+        "control_above_zero": saved.has_level,
+        "contrast": {
+            "estimate": saved.contrast,
+            "standard_error": saved.standard_error,
+            "lower": saved.lower,
+            "upper": saved.upper,
+        },
+    }
 
 
 def units_members(final: Final, excluded: list[str] | None = None) -> Json:

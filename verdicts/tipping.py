@@ -29,11 +29,10 @@ import numpy as np
 
 from fairtrial.ledger.events import Verdict
 
-from .estimates import estimate
 from .fewest import Fewest, Step, fewest_of
 from .filling import Lost
 from .frames import BoolArray, Frame
-from .readings import Reading, claim_if_ended
+from .readings import Reading, claim_if_ended, numbers_of
 from .slot_values import direction
 
 __all__ = ("STEPS_MAX", "Change", "Tipping", "changes_of", "tipping_point")
@@ -123,10 +122,10 @@ def changes_of(steps: tuple[Step, ...], claim: Verdict) -> tuple[Change, ...]:
 
 def _step(frame: Frame, reading: Reading, lost: Lost, against: BoolArray) -> Step:
     completed = lost.filled(against)
-    numbers = estimate(
+    numbers = numbers_of(
         completed,
         frame.protocol,
-        reading.test.endpoint,
+        reading.test,
         reading.scales[0].scale,
         nominal_p=reading.boundary.p,
     )

@@ -17,7 +17,6 @@ from fairtrial.analysis.verdict import (
     decide,
     guard_findings,
     harm_verdict,
-    saving_holds,
     with_saving,
 )
 
@@ -171,8 +170,6 @@ def test_harm_comes_before_everything() -> None:
 
 def test_a_registered_saving_is_demanded_on_every_scale() -> None:
     """Adopt and equivalent need it, the rest is unchanged."""
-    assert saving_holds(-3.0, 10.0, 0.2)
-    assert not saving_holds(-2.0, 10.0, 0.2)
     assert with_saving(ADOPT, True, True) == ADOPT
     assert with_saving(ADOPT, True, False) == Verdict("inconclusive", "no_saving")
     assert with_saving(EQUIVALENT, False) == Verdict("inconclusive", "no_saving")
@@ -188,8 +185,6 @@ def test_bad_arguments_are_refused() -> None:
         combine([], "all")
     with pytest.raises(ValueError, match="at least one"):
         decide((), 0.0, 0.0, 0.1, "higher")
-    with pytest.raises(ValueError, match="share"):
-        saving_holds(0.0, 1.0, 1.0)
 
 
 FACTS = Facts(

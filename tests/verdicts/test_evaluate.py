@@ -411,7 +411,7 @@ def test_saving_has_to_hold_on_both_scales(bridge: Any) -> None:
         units, costing(bridge, {"A": 1.0, "B": 0.5}), endpoints=COST, decision=SAVING
     )
     found = endpoint(look(trial), "cost")
-    assert ("favourable", {"cr2_t", "log_cr2_t"}) == (found.crossed, set(found.tests))
+    assert ("favourable", {"cr2_t_saving", "log_cr2_t"}) == (found.crossed, set(found.tests))
     free = costing(bridge, {"A": 1.0, "B": 0.5})
     trial = bridge.trial(
         units,
