@@ -8,8 +8,9 @@ Rules:
 - A claim of adopt can only fall and one of reject only rise. Another one falls where it becomes
   reject, or is not kept with a smaller estimate than the registered one; and rises likewise.
 - First the outcomes that move the deciding limit most are turned together, until the claim changes:
-  that many are enough. Then all smaller sets are tried, by rising size, as far as the number of
-  completions allows. Where each was tried the count is exact, else fewer might do.
+  that many are enough. Of more lost outcomes than completions the order is that of the run. Then
+  all smaller sets are tried, by rising size, as far as the number of completions allows. Where each
+  was tried the count is exact, else fewer might do.
 - The number of completions follows from the number of units alone, so a replay tries the same.
 """
 
@@ -101,15 +102,17 @@ def fewest_of(
     for way, only in ways:
         if claim in ("adopt", "reject") and claim != only:
             continue
-        search = _Search(show, lost, way, claim, estimate, turn)
+        search = _Search(show=show, lost=lost, way=way, claim=claim, estimate=estimate, turn=turn)
         least = search.least(tried)
         if least is not None:
             found.append(least)
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Search:
+    """One way in which outcomes are turned; the fields are those of `fewest_of`."""
+
     show: Show
     lost: int
     way: Way
