@@ -27,9 +27,10 @@ from fairtrial.ledger.checkpoint import (
 from fairtrial.ledger.durable import create_folder, write_file
 from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.events import Anchor, Head
-from fairtrial.ledger.note import VerifierKey, parse_note, parse_vkey
+from fairtrial.ledger.note import NOTE_BYTES_MAX, VerifierKey, parse_note, parse_vkey
 from fairtrial.ledger.policy import Policy
 from fairtrial.ledger.proofs import consistency_spans, span_roots
+from fairtrial.ledger.regular import is_regular, read_regular
 from fairtrial.ledger.state import Experiment, State, next_number
 
 from .anchor_setup import AnchorSetup, anchor_setup
@@ -107,7 +108,7 @@ def _newest_note(folder: Path, log: VerifierKey) -> Checkpoint | None:
     numbered = [path for path in folder.glob("*.note") if path.stem.isdecimal()]
     for path in sorted(numbered, key=lambda path: int(path.stem), reverse=True):
         try:
-            return open_checkpoint(path.read_bytes(), log=log).checkpoint
+            return open_checkpoint(read_regular(path, bytes_max=NOTE_BYTES_MAX), log=log).checkpoint
         except (LedgerError, OSError):
             # A file that this key didn't sign says nothing of what it signed.
             continue
@@ -118,7 +119,7 @@ def _write_note(side: Path, note: bytes) -> Path:
     """Puts a note beside the ledger; lines that others added to it stay."""
     parsed = parse_note(note)
     path = notes_folder(side) / f"{parse_checkpoint(parsed.text).size:06d}.note"
-    there = path.read_bytes() if path.exists() else b""
+    there = path.read_bytes() if is_regular(path) else b""
     if _text_of(there) == parsed.text:
         note = with_lines(there, parsed.lines)
     create_folder(path.parent)

@@ -159,7 +159,9 @@ def _path(name: str, environment: Mapping[str, str]) -> Path:
 def _read(path: Path) -> Key:
     _check_private(path.parent, path.parent.lstat(), 0o700)
     try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        # Without waiting: what isn't a file is refused just below.
+        flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        fd = os.open(path, os.O_RDONLY | flags)
     except OSError as error:
         found = error.strerror or str(error)
         raise _open_to_others(path, "a regular file", found) from error

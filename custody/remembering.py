@@ -19,6 +19,7 @@ from typing import NamedTuple
 from fairtrial.ledger.errors import ForkedError, RefusedError, RolledBackError
 from fairtrial.ledger.log import Log
 from fairtrial.ledger.merkle import root_of
+from fairtrial.ledger.regular import read_regular
 
 from .heads import read_record
 from .places import state_folder
@@ -27,6 +28,8 @@ from .receipts import Receipt, parse_receipt
 __all__ = ("check_remembered",)
 
 _TODO = "put the newest copy back; ledger replay --against RECEIPT shows what is missing"
+# A receipt is one line; whoever keeps words beside it has room for them.
+_BYTES_MAX = 1 << 16
 
 
 def check_remembered(
@@ -95,8 +98,9 @@ def _newest_receipt(folder: Path) -> tuple[Path, Receipt] | None:
     """Returns the receipt of the largest size in a folder, passing over files that hold none."""
     for path in sorted(folder.glob("*-*.txt"), key=_receipt_size, reverse=True):
         try:
-            return path, parse_receipt(path.read_text(encoding="utf-8"))
-        except (RefusedError, UnicodeDecodeError):
+            data = read_regular(path, bytes_max=_BYTES_MAX)
+            return path, parse_receipt(data.decode())
+        except (RefusedError, UnicodeDecodeError, OSError):
             # Who can damage it could delete it: it guards against accidents alone.
             continue
     return None

@@ -19,10 +19,13 @@ import msgspec
 
 from .durable import temporary_name
 from .merkle import CompactRange
+from .regular import read_regular
 
 __all__ = ("FRONTIERS", "load_frontier", "save_frontier")
 
 FRONTIERS = "frontiers"
+# 64 hashes in hex have a tenth of it.
+_BYTES_MAX = 1 << 16
 
 
 class _Frontier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,7 +61,7 @@ def load_frontier(folder: Path, size: int, root: bytes) -> CompactRange | None:
         root: The head's root, as the caller knows it.
     """
     try:
-        data = (folder / f"{size}.json").read_bytes()
+        data = read_regular(folder / f"{size}.json", bytes_max=_BYTES_MAX)
         found = msgspec.json.decode(data, type=_Frontier)
         tree = CompactRange(found.size, [bytes.fromhex(one) for one in found.hashes])
     except (OSError, ValueError, msgspec.MsgspecError):

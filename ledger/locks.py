@@ -151,7 +151,10 @@ def lock_holder(path: Path) -> LockHolder | None:
     if os.name == "nt" or not path.exists():
         return None
     fcntl = _fcntl(path)
-    fd = os.open(path, os.O_RDONLY)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -26,6 +26,7 @@ from blake3 import blake3
 
 from .frontier import FRONTIERS, save_frontier
 from .merkle import CompactRange
+from .regular import open_regular
 from .state import State
 
 __all__ = (
@@ -151,6 +152,8 @@ def save_projection(
 def load_projection(path: Path, *, key: bytes) -> Projection | None:
     """Returns the cache, or None when it is missing, damaged, or of other code or key."""
     try:
-        return parse_projection(path.read_bytes(), key=key)
+        with open_regular(path) as file:
+            data = file.read()
     except OSError:
         return None
+    return parse_projection(data, key=key)

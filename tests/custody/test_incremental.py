@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from fairtrial.custody.incremental import replay_from
 from fairtrial.custody.trial import open_trial, parse_receipt
 from fairtrial.custody.vouching import read_pins
-from fairtrial.engine.inspecting import export_ledger, read_log, replay_ledger
+from fairtrial.engine.inspecting import export_ledger, read_log, replay_ledger, status
 from fairtrial.ledger.canonical import decode_event
 from fairtrial.ledger.checkpoint import SigningKey
 from fairtrial.ledger.entry import parse_entry
@@ -275,3 +277,26 @@ def test_each_act_keeps_its_frontier(kept: Kept) -> None:
     receipts = kept.ledger.parent.glob("ledger.db.d/receipts/*.txt")
     sizes = {parse_receipt(path.read_text()).size for path in receipts}
     assert sizes <= {int(path.stem) for path in folder.iterdir()}
+
+
+def test_pipes_beside_a_ledger_keep_nobody_waiting(kept: Kept) -> None:
+    """Whoever can write beside a ledger can't stop those who read it: a pipe is a missing file."""
+    side = kept.ledger.with_name(f"{kept.ledger.name}.d")
+    (side / "run-exp-1.lock").touch()
+    pipes = [path for path in side.rglob("*") if path.is_file() and "blobs" not in path.parts]
+    assert {".json", ".lock"} <= {path.suffix for path in pipes}
+    for path in pipes:
+        path.unlink()
+        os.mkfifo(path)
+    done: list[str] = []
+
+    def read() -> None:
+        done.append(kept.replay().record)
+        done.append(replay_ledger(kept.ledger, with_numbers=False).record)
+        done.extend(one.experiment for one in status(kept.ledger))
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    reading.join(timeout=30.0)
+    assert ["intact", "intact"] == done[:2]
+    assert not reading.is_alive()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -150,6 +151,25 @@ def test_link_is_no_key(home: dict[str, str], tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere.key")
     with pytest.raises(RefusedError, match="others"):
         load_key("lab", "ledger", environment=home)
+
+
+def test_pipe_is_no_key(home: dict[str, str]) -> None:
+    """What stands in a key's place is looked at without waiting for what comes through it."""
+    create_key("lab", "ledger", environment=home)
+    path = key_folder(home) / "lab.key"
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    said: list[str] = []
+
+    def load() -> None:
+        with pytest.raises(RefusedError) as caught:
+            load_key("lab", "ledger", environment=home)
+        said.append(caught.value.expected)
+
+    loading = Thread(target=load, daemon=True)
+    loading.start()
+    loading.join(timeout=10.0)
+    assert ["a regular file"] == said
 
 
 def test_key_has_one_use(home: dict[str, str]) -> None:
