@@ -13,22 +13,20 @@ ROOT = Path(__file__).parents[1]
 SIZED = {
     "analysis": "--units 600 --rounds 1",
     "append": "--events 100 --entries 120 --rounds 1",
+    "assigned_errors": "1",
+    "assigned_precision": "5",
     "bootstrap": "--units 600 --resamples 999 --rounds 1",
     "coverage": "2",
+    "default_path": "2 10",
+    "flag_errors": "--quick",
     "peers": "--entries 100 --rounds 1",
     "replay": "--entries 200 --rounds 1",
     "saving_errors": "2 20",
     "start": "--entries 100 --rounds 1",
+    "whole_clusters": "2 10",
 }
-# Simulations of many frozen plans, tens of seconds with one run each: only loaded here.
-LOADED = (
-    "assigned_errors",
-    "assigned_precision",
-    "default_path",
-    "flag_errors",
-    "whole_clusters",
-    "win_rate_errors",
-)
+# A simulation of eighty frozen plans, tens of seconds with one run each: only loaded here.
+LOADED = ("win_rate_errors",)
 # Not programs, and programs that `tests/contract/test_torture.py` and `make torture` run.
 OTHERS = ("building", "measuring", "checkpoint_faults", "torture")
 
