@@ -7,6 +7,7 @@ Rules:
   and look table that follow from protocol and units. Anything else contradicts itself: a rule.
 - Looks and results are computed from the prefix that they name, and compared field by field, the
   long form too, since that is what people are shown.
+- Numbers by another method than the plan's are one finding, and none of them is compared.
 - A result whose long form was erased on record is computed again all the same; only the long form
   isn't compared, and that is said.
 - A sealed look is computed again once its arms are unblinded, and skipped before.
@@ -95,6 +96,9 @@ def _result(reader: Reader, seq: int, event: Result, known: Experiment) -> Itera
     again = conclude_event(
         reader, known, event.basis, event.stopped_by, note if isinstance(note, str) else None
     )
+    if again.event.method != event.method:
+        yield _other_method(seq, again.event.method, event.method)
+        return
     same_detail = msgspec.structs.replace(again.event, detail=event.detail)
     yield from _differences(seq, same_detail, event, level="numbers")
     if erased is None:
@@ -131,6 +135,9 @@ def _look(reader: Reader, seq: int, event: Look, known: Experiment) -> Iterator[
             yield _finding(seq, "numbers", "sealed", error.expected, error.found)
             return
     again = look_event(reader, known, event.number, event.basis)
+    if again.method != event.method:
+        yield _other_method(seq, again.method, event.method)
+        return
     yield from _differences(seq, again, event, level="numbers")
 
 
@@ -237,6 +244,17 @@ def _finding(seq: int, level: Level, path: str, expected: str, found: str) -> Fi
         where=f"entry {seq} {path}".rstrip(),
         expected=expected,
         found=found,
+    )
+
+
+def _other_method(seq: int, expected: str, found: str) -> Finding:
+    """Returns that numbers of another method, as an earlier version's, can't be compared."""
+    return _finding(
+        seq,
+        "numbers",
+        "method",
+        f"{expected}, by which this version computes such a plan",
+        f"{found}: what it computed isn't compared",
     )
 
 

@@ -15,6 +15,7 @@ from fairtrial.engine.inspecting import replay_ledger
 from fairtrial.engine.session import register_protocol, result_of, run
 from fairtrial.ledger.errors import IntegrityError
 from fairtrial.ledger.findings import ReplayReport
+from fairtrial.verdicts import conclude, evaluate
 
 
 def _trial(folder: Path, store: str) -> Path:
@@ -114,3 +115,24 @@ def test_long_form_that_contradicts_its_event_is_not_shown(tmp_path: Path) -> No
     assert "numbers_differ" == replay_ledger(ledger).record
     with pytest.raises(IntegrityError, match="contradicts"):
         result_of(ledger, None, actor="a")
+
+
+@pytest.mark.slow
+def test_numbers_of_another_method_are_one_finding_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look and the result say both names; their numbers aren't compared, nor relied on."""
+    ledger = _trial(tmp_path, "ledger.db")
+    register_protocol(ledger, ledger.parent / "pro.yaml", actor="a")
+    with monkeypatch.context() as older:
+        for module in (evaluate, conclude):
+            _lie(older, module, "method_of", lambda name: name.replace("/1", "/0"))
+        run(ledger, None, actor="a")
+        result_of(ledger, None, actor="a")
+    report = replay_ledger(ledger)
+    assert "numbers_differ" == report.record
+    assert 1 < len(report.findings)
+    for finding in report.findings:
+        assert finding.where.endswith(" method")
+        assert finding.expected.startswith("fairtrial-numbers/1, by which this version")
+        assert finding.found.startswith("fairtrial-numbers/0: ")

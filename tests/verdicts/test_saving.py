@@ -227,6 +227,7 @@ def test_lost_prices_count_on_both_sides_of_the_contrast(bridge: Any) -> None:
         walked["steps"][-1]["verdict"],
     )
     assert found[1]["bounds"]["claim_holds"]
+    assert found[6]["bounds"]["upper"] == max(step["upper"] for step in walked["steps"])
 
 
 def test_name_of_the_numbers_says_that_control_is_estimated(bridge: Any) -> None:
