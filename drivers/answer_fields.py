@@ -98,8 +98,13 @@ def check_keys(found: Mapping[object, object], known: Sequence[str], where: str)
         if key in known:
             continue
         near = difflib.get_close_matches(str(key), known, 1, 0.5)
-        hint = f"; did you mean {where + near[0]!r}?" if near else "; free fields go under extra"
+        hint = f"; did you mean {where + near[0]!r}?" if near else f"; {_known(known, where)}"
         raise BadAnswerError(f"unknown key {where + str(key)!r}{hint}")
+
+
+def _known(known: Sequence[str], where: str) -> str:
+    """Returns where a key that nobody knows may go, or what could stand in its place."""
+    return f"{where[:-1]} has {', '.join(known)}" if where else "free fields go under extra"
 
 
 def status_of(found: Mapping[object, object]) -> Status:
@@ -114,7 +119,7 @@ def status_of(found: Mapping[object, object]) -> Status:
 
 def error_of(found: Mapping[object, object], status: Status) -> tuple[str | None, bool, str]:
     """Returns code, whether another try could help, and the message."""
-    error = _mapping(found, "error")
+    error = _mapping(found, "error", _ERROR_KEYS)
     check_keys(error, _ERROR_KEYS, "error.")
     kind, message = text_of(error, "kind") or "", text_of(error, "message") or ""
     retry = bool_of(error, "retry")
@@ -180,7 +185,7 @@ def usd_of(found: Mapping[object, object]) -> int | None:
 
 def tokens_of(found: Mapping[object, object]) -> dict[str, int]:
     """Returns the counts in normalised form: input_uncached, input_cached, output."""
-    given = _mapping(found, "tokens")
+    given = _mapping(found, "tokens", _TOKEN_KEYS)
     check_keys(given, _TOKEN_KEYS, "tokens.")
     counts = {str(key): _count(value, f"tokens.{key}") for key, value in given.items()}
     total = counts.pop("input_total", None)
@@ -249,12 +254,14 @@ def bool_of(found: Mapping[object, object], key: str) -> bool | None:
     return value
 
 
-def _mapping(found: Mapping[object, object], key: str) -> Mapping[object, object]:
+def _mapping(
+    found: Mapping[object, object], key: str, members: Sequence[str] = ()
+) -> Mapping[object, object]:
     value = found.get(key)
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        _wrong(key, value, "an object")
+        _wrong(key, value, "an object" + (f" of {', '.join(members)}" if members else ""))
     return cast("Mapping[object, object]", value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from fairtrial.drivers.answer import parse_mapping
+from fairtrial.drivers.answer_fields import ANSWER_KEYS
+from fairtrial.drivers.port import Job, job_mapping
 from fairtrial.engine.assumptions_file import FILE, parse_assumptions
 from fairtrial.ledger.protocol import encode_resolved
 from fairtrial.protocols.fields import PROTOCOL
@@ -25,6 +29,7 @@ ROWS = {
     if (cells := line.split(" | "))
 }
 FIELDS = known_fields()
+DRIVERS = TEXT.partition("## What a driver is asked and answers")[2].partition("\n## ")[0]
 SMALL, *LATER = re.findall(r"```yaml\n(.*?)```", TEXT, flags=re.DOTALL)
 ASSUMED = [text for text in LATER if text.startswith("assumptions:")]
 EXAMPLES = [text for text in LATER if text not in ASSUMED]
@@ -78,6 +83,21 @@ def test_each_example_is_taken_and_changes_the_plan(example: str) -> None:
     small = parse_supported(SMALL.encode(), name="small", media="yaml")
     merged = parse_supported(_merged(example), name="example", media="yaml")
     assert encode_resolved(small) != encode_resolved(merged)
+
+
+def test_what_a_driver_is_asked_and_answers_is_said() -> None:
+    """The job and the answer that are shown are those of the code, and every key has a word."""
+    job, answer = (
+        json.loads(text) for text in re.findall(r"```json\n(.*?)```", DRIVERS, re.DOTALL)
+    )
+    asked = Job(experiment="small", arm="B", unit="T-17", replicate=1, attempt=1, seed="1")
+    assert list(job_mapping(asked)) == list(job)
+    said = parse_mapping(answer)
+    assert ("ok", 2_100_000, "m-2") == (said.status, said.cost_nanousd, said.served_model)
+    assert {"input_uncached": 300, "input_cached": 512, "output": 40} == said.tokens
+    words = set(re.findall(r"`(\w+)`", DRIVERS)) | {"v"}
+    assert set(ANSWER_KEYS) | {"input_total", "input_cached", "input_uncached"} <= words
+    assert {"kind", "message", "retry"} <= words
 
 
 def _paths(record: Record, before: str = "") -> set[str]:

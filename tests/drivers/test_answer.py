@@ -71,6 +71,8 @@ def test_last_line_that_is_not_blank_is_the_answer() -> None:
         ('{"v":1,"score":1,"usd":1e300}', "usd is"),
         ('{"v":1,"score":1,"usd":NaN}', "usd is nan"),
         ('{"v":1,"score":1,"tokens":{"input":5}}', "unknown key 'tokens.input'"),
+        ('{"v":1,"score":1,"tokens":7}', "not an object of input_uncached, input_cached"),
+        ('{"v":1,"score":1,"tokens":{"zzz":5}}', "tokens has input_uncached, input_cached"),
         ('{"v":1,"score":1,"tokens":{"output":1.5}}', "whole number"),
         ('{"v":1,"score":1,"tokens":{"output":-1}}', "whole number"),
         ('{"v":1,"score":1,"tokens":{"input_total":5,"input_cached":6}}', "includes it"),
