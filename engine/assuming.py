@@ -248,8 +248,12 @@ def _check_discordance(discordance: float, least: float, assumed: Assumed) -> No
         raise RefusedError(
             "the true difference is larger than the share of pairs that differ",
             where=_WHERE[assumed.source],
-            expected=f"at least {least:g}",
+            expected=f"at least {least:g}: a true difference of that size is simulated",
             found=f"{discordance:g}",
+            todo=(
+                "assume a larger discordance; differences are simulated at the effect and at the"
+                " border where a claim is an error, which is the margin"
+            ),
         )
 
 

@@ -54,6 +54,7 @@ def parse_power_report(data: bytes, protocol: Protocol, plan: Plan) -> Simulated
         raise _refused("a report with a simulation", "the formula alone")
     for expected, what in _problems(found, protocol, plan):
         raise _refused(expected, what)
+    _check_effect(found, protocol)
     at_effect, at_border = found.cases[:2]
     return SimulatedPower(
         report=blob_of(data),
@@ -79,8 +80,16 @@ def _problems(found: Simulation, protocol: Protocol, plan: Plan) -> Iterator[tup
     effect = protocol.power.effect
     if [case.name for case in found.cases[:2]] != ["at_effect", "at_border"] or effect is None:
         yield "a simulation of the registered effect", "no effect"
-    elif not math.isclose(abs(found.cases[0].effect), abs(effect), abs_tol=1e-12):
-        yield f"the registered effect, {effect:g}", f"{found.cases[0].effect:g}"
+
+
+def _check_effect(found: Simulation, protocol: Protocol) -> None:
+    """Refuses a report whose power isn't that at the registered effect."""
+    effect, gate = protocol.power.effect, protocol.decision.gate
+    simulated = found.cases[0].effect
+    assert effect is not None, "the caller has checked it"
+    if not math.isclose(abs(simulated), abs(effect), abs_tol=1e-12):
+        again = f"without --effect, and without an effect of comparison {gate} in --assume"
+        raise _refused(f"the registered effect, {effect:g}", f"{simulated:g}", again=again)
 
 
 def _lacking(found: Simulation, protocol: Protocol) -> str:
@@ -95,11 +104,11 @@ def _lacking(found: Simulation, protocol: Protocol) -> str:
     return "" if saved or saving_endpoint(protocol) is None else "the saving"
 
 
-def _refused(expected: str, found: str) -> RefusedError:
+def _refused(expected: str, found: str, *, again: str = "") -> RefusedError:
     return RefusedError(
         "the power report isn't one of this plan",
         where="--power-report",
         expected=expected,
         found=found,
-        todo="ledger power PROTOCOL --json > power.json",
+        todo="ledger power PROTOCOL --json > power.json" + (again and f", {again}"),
     )

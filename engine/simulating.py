@@ -99,8 +99,10 @@ def simulate(
     assert gate.pairs is not None, "the gate is drawn first"
     cases: list[SimulationCase] = []
     again = agreed = 0
-    for place, name in enumerate(_cases(protocol, assumed, effect)):
-        drawn = drawn_of(design.protocol, assumed, name, effect)
+    # All of them before the first run: what is impossible is refused at once.
+    names = _cases(protocol, assumed, effect)
+    models = [drawn_of(design.protocol, assumed, name, effect) for name in names]
+    for place, (name, drawn) in enumerate(zip(names, models, strict=True)):
         numbers = range(runs * place, runs * (place + 1))
         found = [_run(design, drawn, seed, number) for number in numbers]
         for number, run in zip(numbers[:checked], found, strict=False):

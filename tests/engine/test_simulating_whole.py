@@ -399,6 +399,14 @@ def test_a_report_without_all_that_decides_is_refused_by_the_freeze(bridge: Any)
     with pytest.raises(RefusedError, match="isn't one of this plan") as refused:
         parse_power_report(old, trial.protocol, trial.plan)
     assert "a simulation of all that decides" == refused.value.expected
+    case = msgspec.structs.replace(found.cases[0], effect=0.02)
+    other = msgspec.structs.replace(found, cases=(case, *found.cases[1:]))
+    with pytest.raises(RefusedError, match="isn't one of this plan") as refused:
+        parse_power_report(
+            msgspec.json.encode({"v": 1, "simulation": other}), trial.protocol, trial.plan
+        )
+    assert ("the registered effect, 0", "0.02") == (refused.value.expected, refused.value.found)
+    assert "without an effect of comparison B in --assume" in refused.value.todo
 
 
 def test_same_seed_same_report(bridge: Any) -> None:
