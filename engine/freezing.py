@@ -202,16 +202,17 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 def refuse_hopeless(experiment: str, power: PowerReport) -> None:
-    """Refuses a design that can hardly reach a verdict.
+    """Refuses a design that falls short of its own plan.
 
     Raises:
-        RefusedError: It can't, and the protocol doesn't accept that.
+        RefusedError: It does, and the protocol doesn't accept that.
     """
     if power.refused:
         raise RefusedError(
-            "this design can hardly reach a verdict: " + "; ".join(power.refused.values()),
+            "this design falls short of what its plan asks for: "
+            + "; ".join(power.refused.values()),
             where=f"{experiment}: power",
-            expected="a design that can conclude",
+            expected="a design that can conclude, with the chance that power.target asks for",
             found=", ".join(power.refused),
             todo="more clusters or a larger effect; or accept it with a reason under power.accept",
         )

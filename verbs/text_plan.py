@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -56,7 +57,7 @@ def check_text(checked: Checked, *, refused: bool) -> str:
     ]
     if checked.existing:
         lines.append(label("note", _existing_text(checked.existing)))
-    lines += [label("warning", text) for text in design.power.warnings]
+    lines += _warning_lines(design)
     lines += [
         label("refused", f"{name}: {sentence}     (register would refuse)")
         for name, sentence in design.power.refused.items()
@@ -241,9 +242,17 @@ def _frozen_lines(event: Freeze, design: Design) -> list[str]:
         label("freeze", _units_text(design)),
         label("looks", _looks_text(design)),
         *_power_lines(design),
-        *(label("warning", text) for text in design.power.warnings),
+        *_warning_lines(design),
         *([label("note", _existing_text(existing))] if existing else []),
         *_blinded_lines(design),
+    ]
+
+
+def _warning_lines(design: Design) -> list[str]:
+    """Returns each warning once; several comparisons give the same one where it is of them all."""
+    return [
+        label("warning", text if number == 1 else f"{text} (of {number} comparisons)")
+        for text, number in Counter(design.power.warnings).items()
     ]
 
 

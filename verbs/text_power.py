@@ -22,7 +22,7 @@ from fairtrial.verdicts.power_terms import PowerTerms
 
 from .output import label
 from .text_formula import assumed_text, formula_text
-from .text_numbers import clip, count, plain, quantity, signed
+from .text_numbers import clip, count, difference, plain, quantity
 from .text_rule import capacity_text
 
 __all__ = ("boundary_text", "power_text")
@@ -43,7 +43,8 @@ def power_text(answer: PowerAnswer) -> str:
     if answer.simulation is None:
         lines.append(label("simulated", f"no: {answer.why_not}"))
     else:
-        lines += _simulation_lines(answer.simulation)
+        points = answer.terms is not None and answer.terms.points
+        lines += _simulation_lines(answer.simulation, points=points)
     lines += [
         label("refused", f"{name}: {sentence}     (register would refuse)")
         for name, sentence in formula.refused.items()
@@ -51,30 +52,31 @@ def power_text(answer: PowerAnswer) -> str:
     return "\n".join(lines)
 
 
-def _simulation_lines(found: Simulation) -> Iterator[str]:
+def _simulation_lines(found: Simulation, *, points: bool) -> Iterator[str]:
     yield label("simulated", f"{count(found.runs)} runs a case, seed {found.seed}")
     several = len(found.assumptions) > 1
     if not several:
         yield label("", f"assumed: {_assumed_text(found.assumed)}")
     for each in found.assumptions:
-        yield from _comparison_lines(each, several=several)
+        yield from _comparison_lines(each, several=several, points=points)
     if found.stated is not None:
         yield label("", f"the file says: {clip(found.stated, 120)}")
     if found.not_simulated:
         yield label("left out", "; ".join(found.not_simulated))
     for case in found.cases:
-        yield from _case_lines(case, found.runs)
+        yield from _case_lines(case, found.runs, points=points)
     same = f"{count(found.agreed)} of {count(found.checked)}"
     yield label("checked", f"computed again from events: {same} runs came out alike")
 
 
-def _comparison_lines(found: AssumedComparison, *, several: bool) -> Iterator[str]:
+def _comparison_lines(found: AssumedComparison, *, several: bool, points: bool) -> Iterator[str]:
     """Yields what one of several comparisons assumes, and what its saving does."""
     own = f"assumed of {found.comparison}: " if several else "assumed: "
     if several and found.pairs is None:
         yield label("", f"{own}nothing, it follows from the others")
     elif several and found.pairs is not None:
-        effect = "" if found.effect is None else f"true difference {signed(found.effect)}, "
+        truth = difference(found.effect, points=points)
+        effect = "" if found.effect is None else f"true difference {truth}, "
         yield label("", f"{own}{effect}{_assumed_text(found.pairs)}")
     if found.saving is not None:
         yield label("", f"{own}{_saving_text(found.saving)}")
@@ -125,10 +127,10 @@ def _share(case: SimulationCase, runs: int) -> str:
     return f"{100 * case.intended:.1f} % ({range_}, {quantity(runs, 'run')})"
 
 
-def _case_lines(case: SimulationCase, runs: int) -> Iterator[str]:
+def _case_lines(case: SimulationCase, runs: int, *, points: bool) -> Iterator[str]:
     name, word = _NAMES[case.name], "power" if case.name == "at_effect" else "type-I error"
     verdicts = ", ".join(f"{word} {100 * part:.1f} %" for word, part in case.verdicts.items())
-    truth = f"true difference {signed(case.effect)}"
+    truth = f"true difference {difference(case.effect, points=points)}"
     if case.name == "at_saving_border":
         truth += " and no more saved than the least"
     yield label(name, f"{truth}: {word} {_share(case, runs)}")

@@ -69,15 +69,35 @@ def test_a_saving_is_asked_for_and_taken_from_a_file(plan: Shell) -> None:
     for words in (
         "of B: saving on usd: ratio 0.5, sd 0.4 on the log scale, icc 0.05, level sd 0.6, icc 0.2"
         " (of the file of assumptions)",
-        "of C: true difference -0.05, discordance 0.3, icc 0.03, lost 0.0 %"
+        "of C: true difference -5.0 points, discordance 0.3, icc 0.03, lost 0.0 %"
         " (of the file of assumptions)",
         "the file says: the invoices of October",
-        "at saving true difference +0 and no more saved than the least: type-I error",
+        "at saving true difference +0.0 points and no more saved than the least: type-I error",
         "by comparison: B ",
         "60 of 60 runs came out alike",
     ):
         assert words in said, words
     assert "the saving" not in said.partition("left out")[2].partition("\n")[0]
+
+
+def test_an_assumption_that_no_case_can_draw_is_refused_before_the_first_run(plan: Shell) -> None:
+    """Fewer pairs differ than the margin takes: said at once, with the size and what to do."""
+    stated = SAVING.replace("C: {effect: -0.05, discordance: 0.3", "C: {discordance: 0.1")
+    (plan.folder / "saving.yaml").write_text(stated)
+    said = plan.ledger("power", "--runs", "1000000", "--assume", "saving.yaml")
+    assert 3 == said.code
+    assert "at least 0.2: a true difference of that size is simulated" in said.err
+    assert "the border where a claim is an error, which is the margin" in said.err
+
+
+def test_a_warning_of_several_comparisons_comes_once(plan: Shell) -> None:
+    """What two comparisons can't decide at a look is one line, which says that it is of two."""
+    path = plan.folder / "protocol.yaml"
+    text = path.read_text().replace("decision:", "looks: {at: [0.5, 1.0], icc: 0.02}\ndecision:", 1)
+    path.write_text(text)
+    lines = [line for line in plan.ledger("check").out.splitlines() if "warning" in line]
+    assert len(lines) == len(set(lines)) == 2
+    assert all(line.endswith("(of 2 comparisons)") for line in lines)
 
 
 @pytest.mark.slow
