@@ -56,10 +56,14 @@ __all__ = (
 
 
 class Copied(NamedTuple):
-    """A copy of a ledger: its size and receipt, equal to those of what was copied."""
+    """A copy of a ledger: its size and receipt, equal to those of what was copied.
+
+    `left_out` counts the bytes after the last whole entry of what was copied, which are torn.
+    """
 
     size: int
     receipt: str
+    left_out: int
 
 
 class Shown(NamedTuple):
@@ -274,6 +278,7 @@ def export_ledger(ledger: Path, target: Path) -> Copied:
         check_begun(store.tail().size, ledger)
         size, _ = copy_ledger(store, target.absolute(), blobs=blob_store(ledger.absolute()))
         first = next(store.read(0, 1), b"")
+        torn = store.torn()
     finally:
         store.close()
     copy = open_store(target.absolute(), read_only=True)
@@ -282,7 +287,8 @@ def export_ledger(ledger: Path, target: Path) -> Copied:
         head = Head(size=size, root=root_of(copy.leaves()).hex())
     finally:
         copy.close()
-    return Copied(size, receipt_line(parse_entry(first).ledger, head) if first else "")
+    receipt = receipt_line(parse_entry(first).ledger, head) if first else ""
+    return Copied(size, receipt, torn.length if torn is not None else 0)
 
 
 def import_ledger(source: Path, ledger: Path) -> Copied:

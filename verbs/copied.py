@@ -18,9 +18,19 @@ def print_copied(out: Output, done: Copied, *, source: Path, target: Path) -> No
     """Prints text or JSON, the receipt, and the command that verifies the copy."""
     entries = quantity(done.size, "entry", "entries")
     out.text(label("copied", f"{entries} from {source} to {target}, every leaf and the root equal"))
+    if done.left_out:
+        torn = quantity(done.left_out, "byte")
+        text = f"{torn} after the last whole entry of {source}, as after a crash"
+        out.text(label("left out", text))
     out.ledger = None
     out.end(
-        {"v": 1, "source": str(source), "target": str(target), "size": done.size},
+        {
+            "v": 1,
+            "source": str(source),
+            "target": str(target),
+            "size": done.size,
+            "left_out_bytes": done.left_out,
+        },
         receipt=done.receipt,
         next_command=f"ledger replay {shell_word(target)} --against {done.receipt}",
     )

@@ -44,3 +44,22 @@ def test_head_beyond_the_end_checked_nothing(concluded: Shell) -> None:
     assert "the ledger ends before it" in said.out
     assert "hashed" not in said.out
     assert "CHECKED: nothing" in said.out
+
+
+@pytest.mark.parametrize("verb", ["export", "import"])
+@pytest.mark.parametrize("cut", [1, 100])
+def test_copy_says_what_it_leaves_out(concluded: Shell, verb: str, cut: int) -> None:
+    """Bytes after the last whole entry are no part of a copy: that they were there is said."""
+    whole = concluded.ok("export", "whole.jsonl", "--json").json
+    assert 0 == whole["left_out_bytes"]
+    data = (concluded.folder / "whole.jsonl").read_bytes()
+    (concluded.folder / "torn.jsonl").write_bytes(data[:-cut])
+    left = len(data[:-cut]) - data.rindex(b"\n", 0, -1) - 1
+    names = (
+        ("export", "copy.db", "--ledger", "torn.jsonl")
+        if verb == "export"
+        else ("import", "torn.jsonl", "--ledger", "copy.db")
+    )
+    said = concluded.ok(*names).out
+    assert f"left out  {left:,} bytes after the last whole entry" in said
+    assert f"{whole['size'] - 1} entries" in said
