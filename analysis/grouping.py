@@ -24,6 +24,7 @@ __all__ = (
     "IntArray",
     "check_cluster_lists",
     "cluster_sizes",
+    "compact_codes",
     "effective_clusters",
     "exact_sum",
     "group",
@@ -74,7 +75,7 @@ def group(values: FloatArray, clusters: IntArray) -> Groups:
         clusters: integer code of each unit's cluster, shape (n,); any integers.
     """
     values, clusters = _check_group(values, clusters)
-    codes, count = _compact(clusters)
+    codes, count = compact_codes(clusters)
     sizes = np.bincount(codes, minlength=count).astype(np.float64)
     largest = float(np.max(np.abs(values)))
     exact = bool(np.all(values == np.rint(values))) and largest * values.size < _EXACT_INTEGERS
@@ -120,7 +121,7 @@ def on_grid(values: FloatArray, count: int) -> FloatArray:
 
 def cluster_sizes(clusters: IntArray) -> FloatArray:
     """Returns the number of units of each cluster, shape (G,), in the order of the codes."""
-    codes, count = _compact(np.asarray(clusters))
+    codes, count = compact_codes(np.asarray(clusters))
     return np.bincount(codes, minlength=count).astype(np.float64)
 
 
@@ -134,7 +135,8 @@ def effective_clusters(sizes: FloatArray | IntArray) -> float:
     return exact_sum(sizes) ** 2 / exact_sum(sizes * sizes)
 
 
-def _compact(clusters: IntArray) -> tuple[IntArray, int]:
+def compact_codes(clusters: IntArray) -> tuple[IntArray, int]:
+    """Returns the place of each unit's cluster among the sorted codes, and how many there are."""
     low, high = int(clusters.min()), int(clusters.max())
     if high - low < 4 * clusters.size:
         present = np.bincount(clusters - low) > 0

@@ -20,21 +20,16 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .auc import auc, auc_clustered_difference
+from .auc import RankedArms, ranked_arms, ranked_clustered_difference
 from .deciding import Deciding
 from .distributions import t_upper_quantile
 from .grouping import FloatArray, IntArray
 from .resampling import jackknife_t
 from .values import Interval, Undetermined
 
-__all__ = ("auc_of", "deciding_auc", "deciding_precision", "precision_of")
+__all__ = ("deciding_auc", "deciding_precision", "precision_of")
 
 _FEW = Undetermined("fewer than two complete pairs")
-
-
-def auc_of(scores: FloatArray, labels: IntArray) -> float | Undetermined:
-    """Computes the area under the curve of one arm's scores, shapes (n,)."""
-    return auc(scores[labels == 1], scores[labels == 0])
 
 
 def precision_of(flags: FloatArray, labels: IntArray) -> float | Undetermined:
@@ -53,6 +48,7 @@ def deciding_auc(
     *,
     nominal_p: float,
     null: float = 0.0,
+    ranked: RankedArms | None = None,
 ) -> Deciding | Undetermined:
     """Computes the deciding interval of the difference of two AUCs, treatment minus control.
 
@@ -63,12 +59,13 @@ def deciding_auc(
         clusters: integer code of each unit's cluster, shape (n,).
         nominal_p: two-sided p that the look allows.
         null: difference at which the test is computed.
+        ranked: both arms' scores, where they are ranked already.
     """
     if len(control) < 2:
         return _FEW
-    found = auc_clustered_difference(
-        control, treatment, labels, clusters, alpha=nominal_p, null=null
-    )
+    if ranked is None:
+        ranked = ranked_arms(control, treatment, labels)
+    found = ranked_clustered_difference(ranked, clusters, alpha=nominal_p, null=null)
     if isinstance(found, Undetermined):
         return found
     if isinstance(found.interval, Undetermined):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .grouping import FloatArray, Groups, IntArray, exact_sum, group
+from .grouping import FloatArray, Groups, IntArray, compact_codes, exact_sum, group
 from .mcnemar import mcnemar_asymptotic, mcnemar_exact, mcnemar_midp
 from .signflip import SignFlip, sign_flip
 from .student import t_around, t_p_value
@@ -29,6 +29,7 @@ __all__ = (
     "PairCounts",
     "SignFlip",
     "clustered_mean",
+    "count_clusters",
     "count_pairs",
     "counts_of_groups",
     "equal_weight_mean",
@@ -182,6 +183,19 @@ def t_interval(mean: ClusteredMean, *, alpha: float = 0.05) -> Interval | Undete
             "every cluster has the same mean, so there is no variance for an interval"
         )
     return t_around(mean.estimate, mean.standard_error, mean.df, alpha=alpha, method="cr2_t")
+
+
+def count_clusters(values: FloatArray, clusters: IntArray) -> tuple[int, int]:
+    """Returns how many clusters there are, and how many hold a difference that isn't 0.
+
+    Args:
+        values: one difference per unit, shape (n,); may be empty.
+        clusters: integer code of each unit's cluster, shape (n,).
+    """
+    if len(values) == 0:
+        return 0, 0
+    codes, count = compact_codes(clusters)
+    return count, int(np.count_nonzero(np.bincount(codes[values != 0.0])))
 
 
 def count_pairs(values: FloatArray, clusters: IntArray) -> PairCounts:

@@ -26,9 +26,8 @@ from fairtrial.protocols.plan import Plan
 from fairtrial.protocols.units import Units, parse_units
 from fairtrial.verdicts.beside import Json, tests_beside, warnings_of
 from fairtrial.verdicts.conclude import conclude
-from fairtrial.verdicts.endings import endings
-from fairtrial.verdicts.evaluate import AnalysisContext, evaluate_look, frame_of
-from fairtrial.verdicts.finals import Final, finals
+from fairtrial.verdicts.evaluate import AnalysisContext, evaluate_look
+from fairtrial.verdicts.finals import Final, ended
 from fairtrial.verdicts.look_table import look_table, power_findings
 from fairtrial.verdicts.outcomes import collect_decisions
 from fairtrial.verdicts.result_body import ResultBody
@@ -144,11 +143,10 @@ def compare_table(data: bytes, *, name: str, **choices: Unpack[Choices]) -> Comp
     implied = _imply(table, data, "comparison")
     context = _concluded(implied)
     body = conclude(context)
-    frame = frame_of(context)
-    ending = endings(context, frame)[0]
-    final = finals(frame, ending)[0]
-    warnings = warnings_of(frame, ending, final)
-    return _report(implied, body, final, tests_beside(frame, final), warnings)
+    found = ended(context)
+    final = found.finals[0][0]
+    warnings = warnings_of(found.frame, found.endings[0], final)
+    return _report(implied, body, final, tests_beside(found.frame, final), warnings)
 
 
 def protocol_from_table(

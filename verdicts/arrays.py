@@ -48,7 +48,7 @@ from .completing import completed
 from .filling import Filled, Lost, lost_of, of_type, spread
 from .frames import BoolArray, Completion, Frame, Pairs, cluster_codes
 from .slot_values import extremes, reduced, slot_values
-from .truth import LABELLED, labels_of
+from .truth import LABELLED
 
 __all__ = (
     "cluster_sizes_in_order",
@@ -209,7 +209,7 @@ def _paired(
     if bool(np.any(state[kept] == _WORST)):
         favour = Completion(control=control.worst[kept], treatment=treatment.best[kept])
         completions.append(favour)
-    labels = labels_of(frame)[members[kept]] if endpoint.type in LABELLED else None
+    labels = frame.labels[members[kept]] if endpoint.type in LABELLED else None
     assigned = is_assigned(frame.protocol)
     gone = {comparison.control: control.state > 0, comparison.treatment: treatment.state > 0}
     pairs = Pairs(
@@ -322,7 +322,7 @@ class _Reading:
         values[state > _VALUE] = np.nan
         unit_state = _unit_states(state, self._needed(slots.shape[1]))
         filled = (state > _VALUE) & (unit_state == _WORST)[:, None]
-        labels = labels_of(self.frame)[self.members][own] if self._by_truth else None
+        labels = self.frame.labels[self.members][own] if self._by_truth else None
         low, high = completed(values, filled, self.endpoint, labels)
         return _Side(
             worst=spread(reduced(low, self.endpoint), own),

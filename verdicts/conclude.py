@@ -11,13 +11,14 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairtrial.ledger.deviations import amended_sections, existed_before, is_as_registered
 from fairtrial.ledger.events import ResultComparison, ResultEndpoint
 
-from .endings import Ending, endings
-from .evaluate import AnalysisContext, digest_of, frame_of, method_of
-from .finals import Final, finals
-from .frames import Frame
+from .endings import Ending
+from .evaluate import AnalysisContext, digest_of, method_of
+from .finals import Final, ended
 from .reasoning import reason_text
 from .result_body import (
     ResultBody,
@@ -36,14 +37,13 @@ def conclude(context: AnalysisContext) -> ResultBody:
         context: all outcomes and looks, and what ended the experiment.
     """
     assert context.stopped_by is not None, "a result states what ended the experiment"
-    frame = frame_of(context)
-    found = endings(context, frame)
-    gate = next(each for each in found if each.comparison.name == context.protocol.decision.gate)
+    found, name = ended(context), context.protocol.decision.gate
+    gate = next(each for each in found.endings if each.comparison.name == name)
     return ResultBody(
         data=digest_of(context, context.plan.slot_count),
         method=method_of(context.protocol),
         verdict=gate.claim.verdict.verdict,
-        reason=reason_text(frame, gate),
+        reason=reason_text(found.frame, gate),
         reason_code=gate.claim.verdict.reason_code,
         stopped_by=context.stopped_by,
         look=len(context.taken),
@@ -54,15 +54,18 @@ def conclude(context: AnalysisContext) -> ResultBody:
         existed_before=existed_before(context.origins),
         amended=amended_sections(context.amends),
         missing=missing_counts(context),
-        comparisons=tuple(_comparison(frame, ending) for ending in found),
+        comparisons=tuple(
+            _comparison(ending, numbers)
+            for ending, numbers in zip(found.endings, found.finals, strict=True)
+        ),
     )
 
 
-def _comparison(frame: Frame, ending: Ending) -> ResultComparison:
+def _comparison(ending: Ending, numbers: Sequence[Final]) -> ResultComparison:
     return ResultComparison(
         name=ending.comparison.name,
         verdict=ending.claim.verdict.verdict,
-        endpoints=tuple(_endpoint(final) for final in finals(frame, ending)),
+        endpoints=tuple(_endpoint(final) for final in numbers),
     )
 
 

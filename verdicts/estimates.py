@@ -24,11 +24,12 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from fairtrial.analysis.anytime import deciding_sequence
+from fairtrial.analysis.auc import RankedArms, ranked_arms
 from fairtrial.analysis.deciding import Deciding, deciding_interval
 from fairtrial.analysis.grouping import FloatArray, Groups, IntArray, exact_sum, group
 from fairtrial.analysis.guarded import NOT_COMPUTABLE, all_finite, computed
-from fairtrial.analysis.labelled import auc_of, deciding_auc, deciding_precision, precision_of
-from fairtrial.analysis.paired import count_pairs
+from fairtrial.analysis.labelled import deciding_auc, deciding_precision, precision_of
+from fairtrial.analysis.paired import count_clusters
 from fairtrial.analysis.values import Estimand, Family, Undetermined
 from fairtrial.ledger.protocol import Endpoint, Protocol
 
@@ -144,10 +145,13 @@ def estimate(
     """
     on_scale = logged(pairs) if scale == "log" else pairs
     if isinstance(on_scale, Undetermined):
-        return _without_log(pairs, protocol, on_scale.reason)
-    counted = _counted(on_scale, protocol, scale)
+        return replace(_counted(pairs, "log"), undetermined=on_scale.reason)
+    ranked = _ranked(on_scale, endpoint)
+    counted = _counted(on_scale, scale)
     if endpoint.type in BY_LABEL:
-        counted = _by_label(counted, on_scale, endpoint)
+        counted = _by_label(counted, on_scale, ranked)
+    else:
+        counted = _averaged(counted, on_scale, protocol)
     if endpoint.type == "win_rate" and counted.treatment is not None:
         counted = replace(counted, control=1.0 - counted.treatment)
     reachable = NOMINAL_P_MIN <= nominal_p < 1.0
@@ -161,9 +165,10 @@ def estimate(
                 endpoint,
                 nominal_p=nominal_p if reachable else _ANY_P,
                 null=null,
+                ranked=arms,
             )
         )
-        for completion in on_scale.completions
+        for completion, arms in zip(on_scale.completions, ranked, strict=True)
     ]
     found = [each for each in decided if isinstance(each, Deciding)]
     if len(found) < len(decided):
@@ -198,6 +203,7 @@ def _decide(
     *,
     nominal_p: float,
     null: float,
+    ranked: RankedArms | None,
 ) -> Deciding | Undetermined:
     """Returns the deciding interval of one completion by the method of the endpoint's type."""
     if pairs.treated is not None:
@@ -206,7 +212,7 @@ def _decide(
         )
     if endpoint.type in BY_LABEL:
         assert pairs.labels is not None
-        by_label = deciding_auc if endpoint.type == "auc" else deciding_precision
+        by_label = deciding_precision if ranked is None else partial(deciding_auc, ranked=ranked)
         return by_label(
             completion.control,
             completion.treatment,
@@ -241,13 +247,26 @@ def _by_sequence(protocol: Protocol, endpoint: Endpoint) -> bool:
     return is_anytime(protocol) and endpoint.type in ("binary", "bounded")
 
 
-def _by_label(counted: Numbers, pairs: Pairs, endpoint: Endpoint) -> Numbers:
-    """Returns the numbers with each arm's AUC or precision in the place of its mean."""
+def _ranked(pairs: Pairs, endpoint: Endpoint) -> Sequence[RankedArms | None]:
+    """Returns the ranked scores of an AUC, one for each completion; of other types none."""
+    if endpoint.type != "auc":
+        return [None] * len(pairs.completions)
     assert pairs.labels is not None
-    value = auc_of if endpoint.type == "auc" else precision_of
+    return [ranked_arms(each.control, each.treatment, pairs.labels) for each in pairs.completions]
+
+
+def _by_label(counted: Numbers, pairs: Pairs, ranked: Sequence[RankedArms | None]) -> Numbers:
+    """Returns the numbers with each arm's AUC or precision in the place of its mean."""
+    labels = pairs.labels
+    assert labels is not None
+    values = [
+        (precision_of(each.control, labels), precision_of(each.treatment, labels))
+        if arms is None
+        else arms.areas
+        for each, arms in zip(pairs.completions, ranked, strict=True)
+    ]
     sides: list[float | None] = []
-    for arm in ("control", "treatment"):
-        found = [value(getattr(each, arm), pairs.labels) for each in pairs.completions]
+    for found in zip(*values, strict=True):
         known = [each for each in found if not isinstance(each, Undetermined)]
         sides.append(_middle(known, "raw") if len(known) == len(found) else None)
     control, treatment = sides
@@ -263,47 +282,37 @@ def _by_label(counted: Numbers, pairs: Pairs, endpoint: Endpoint) -> Numbers:
     )
 
 
-def _without_log(pairs: Pairs, protocol: Protocol, reason: str) -> Numbers:
-    raw = _counted(pairs, protocol, "raw")
-    return replace(
-        raw, scale="log", control=None, treatment=None, estimate=None, undetermined=reason
-    )
-
-
 def _without_limits(numbers: Numbers) -> Numbers:
     reason = "the share of alpha so far is too small for an interval"
     return replace(numbers, lower=None, upper=None, t_critical=None, parts={}, undetermined=reason)
 
 
-def _counted(pairs: Pairs, protocol: Protocol, scale: ScaleName) -> Numbers:
-    """Returns what can be counted and averaged in any pairs."""
-    if pairs.treated is not None:
-        return _counted_assigned(pairs, protocol, scale)
-    estimand = protocol.analysis.estimand
-    against = pairs.completions[0].differences
-    favour = pairs.completions[-1].differences
-    seen = against[against == favour]
-    counts = [count_pairs(each.differences, pairs.clusters) for each in pairs.completions]
-    control = [_mean(each.control, pairs.clusters, estimand) for each in pairs.completions]
-    treatment = [_mean(each.treatment, pairs.clusters, estimand) for each in pairs.completions]
-    differences = [_mean(each.differences, pairs.clusters, estimand) for each in pairs.completions]
+def _counted(pairs: Pairs, scale: ScaleName) -> Numbers:
+    """Returns what can be counted in any pairs; none is discordant where a unit is in one arm."""
+    clusters = discordant = only_control = only_treatment = 0
+    if pairs.treated is None:
+        against = pairs.completions[0].differences
+        seen = against[against == pairs.completions[-1].differences]
+        counts = [count_clusters(each.differences, pairs.clusters) for each in pairs.completions]
+        clusters, discordant = counts[0][0], min(count for _, count in counts)
+        only_control, only_treatment = int((seen < 0.0).sum()), int((seen > 0.0).sum())
     return Numbers(
         scale=scale,
-        n=counts[0].n,
-        clusters=counts[0].clusters,
-        discordant_clusters=min(each.discordant_clusters for each in counts),
-        only_control=int((seen < 0.0).sum()),
-        only_treatment=int((seen > 0.0).sum()),
-        control=_middle(control, scale),
-        treatment=_middle(treatment, scale),
-        estimate=_middle(differences, "raw"),
+        n=int(pairs.units.size),
+        clusters=clusters if pairs.treated is None else len(set(pairs.clusters.tolist())),
+        discordant_clusters=discordant,
+        only_control=only_control,
+        only_treatment=only_treatment,
+        control=None,
+        treatment=None,
+        estimate=None,
         tests={},
         parts={},
     )
 
 
-def _counted_assigned(pairs: Pairs, protocol: Protocol, scale: ScaleName) -> Numbers:
-    """Returns `_counted` of units that are in one arm each."""
+def _averaged(counted: Numbers, pairs: Pairs, protocol: Protocol) -> Numbers:
+    """Returns the numbers with the mean of each arm and the mean difference."""
     estimand = protocol.analysis.estimand
     sides = [
         (
@@ -312,19 +321,17 @@ def _counted_assigned(pairs: Pairs, protocol: Protocol, scale: ScaleName) -> Num
         )
         for each in pairs.completions
     ]
-    differences = [b - a for a, b in sides if a is not None and b is not None]
-    return Numbers(
-        scale=scale,
-        n=int(pairs.units.size),
-        clusters=len(set(pairs.clusters.tolist())),
-        discordant_clusters=0,
-        only_control=0,
-        only_treatment=0,
-        control=_middle([a for a, _ in sides], scale),
-        treatment=_middle([b for _, b in sides], scale),
+    if pairs.treated is None:
+        differences = [
+            _mean(each.differences, pairs.clusters, estimand) for each in pairs.completions
+        ]
+    else:
+        differences = [None if a is None or b is None else b - a for a, b in sides]
+    return replace(
+        counted,
+        control=_middle([a for a, _ in sides], counted.scale),
+        treatment=_middle([b for _, b in sides], counted.scale),
         estimate=_middle(differences, "raw"),
-        tests={},
-        parts={},
     )
 
 

@@ -61,7 +61,7 @@ _METHOD_OF_SAVING: Final = "fairtrial-numbers/2"
 StoppedBy: TypeAlias = Literal["last_look", "boundary", "ceiling", "wall_time", "person"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False, weakref_slot=True)
 class AnalysisContext:
     """Everything that the numbers of one experiment are computed from.
 

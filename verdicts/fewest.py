@@ -28,7 +28,7 @@ from fairtrial.ledger.events import Verdict
 
 from .frames import BoolArray
 
-__all__ = ("TRIED_MAX", "Fewest", "Show", "Step", "Way", "fewest_of")
+__all__ = ("TRIED_MAX", "Fewest", "Show", "Step", "Way", "fewest_of", "shown_once")
 
 TRIED_MAX: Final = 1024
 _TRIED_MIN: Final = 64
@@ -107,6 +107,19 @@ def fewest_of(
         if least is not None:
             found.append(least)
     return tuple(found)
+
+
+def shown_once(show: Show) -> Show:
+    """Returns what shows the same, and computes each completion once however often it is asked."""
+    known: dict[bytes, Step] = {}
+
+    def again(against: BoolArray) -> Step:
+        key = against.tobytes()
+        if key not in known:
+            known[key] = show(against)
+        return known[key]
+
+    return again
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

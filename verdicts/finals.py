@@ -10,25 +10,30 @@ Rules:
   Where a type has no extreme value and something was lost, there are none.
 - The second analysis, where outcomes were declared invalid, has no bounds of its own.
 - A claim holds whatever was lost only where everything tried makes the same claim.
+- The event and its long form ask for the same numbers, one after the other: they are computed once
+  for a context and forgotten with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final as Constant
+from weakref import WeakKeyDictionary
 
 from fairtrial.ledger.protocol import Endpoint
 
 from .arrays import lost_outcomes, pair_up
 from .boundaries import share_of
 from .completing import has_extremes
-from .endings import Ending, Second
+from .endings import Ending, Second, endings
 from .estimates import Numbers, estimate, scales_of
+from .evaluate import AnalysisContext, frame_of
 from .frames import Frame, Pairs
 from .readings import Reading
 from .tipping import Tipping, tipping_point
 
-__all__ = ("Bounds", "Final", "finals", "second_finals")
+__all__ = ("Bounds", "Ended", "Final", "ended", "second_finals")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,8 +85,40 @@ class Final:
         return next((each.undetermined for each in self.scales if each.undetermined), None)
 
 
-def finals(frame: Frame, ending: Ending) -> tuple[Final, ...]:
-    """Returns the final numbers of all endpoints of a comparison, in the order of the file."""
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Ended:
+    """An experiment at its end.
+
+    Attributes:
+        frame: plan and outcomes.
+        endings: of the comparisons, in the registered order.
+        finals: of each ending the numbers of all endpoints, in the order of the file.
+    """
+
+    frame: Frame
+    endings: tuple[Ending, ...]
+    finals: tuple[tuple[Final, ...], ...]
+
+
+_ENDED: Constant[WeakKeyDictionary[AnalysisContext, Ended]] = WeakKeyDictionary()
+
+
+def ended(context: AnalysisContext) -> Ended:
+    """Returns how an experiment ended, the same one while its context is in use.
+
+    Args:
+        context: all outcomes and looks, and what ended the experiment.
+    """
+    found = _ENDED.get(context)
+    if found is None:
+        frame = frame_of(context)
+        own = endings(context, frame)
+        numbers = tuple(_finals(frame, ending) for ending in own)
+        found = _ENDED[context] = Ended(frame=frame, endings=own, finals=numbers)
+    return found
+
+
+def _finals(frame: Frame, ending: Ending) -> tuple[Final, ...]:
     readings = _by_endpoint(ending.readings)
     return tuple(
         _with_bounds(frame, ending, _final(frame, ending, endpoint, readings.get(endpoint.name)))

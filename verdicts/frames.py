@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -58,6 +59,13 @@ class Frame:
     replicate_of: IntArray
     status: ByteArray
     cluster_of: IntArray
+
+    @cached_property
+    def labels(self) -> IntArray:
+        """The truth of each plan unit, 0 or 1; the units file was checked for that."""
+        assert self.units.labels is not None, "an endpoint that needs labels passed the protocol"
+        known = dict(zip(self.units.ids, self.units.labels, strict=True))
+        return np.array([int(known[unit] == "1") for unit in self.plan.units], dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final as Constant
 from typing import NotRequired, TypedDict, Unpack
 
@@ -22,10 +22,10 @@ from fairtrial.ledger.protocol import NANO_USD_MAX
 
 from .beside import Json, tests_beside, warnings_of
 from .diagnosing import Diagnosis
-from .endings import Ending, endings
-from .evaluate import AnalysisContext, frame_of
+from .endings import Ending
+from .evaluate import AnalysisContext
 from .fewest import Step
-from .finals import Final, finals, second_finals
+from .finals import Final, ended, second_finals
 from .frames import Frame
 from .interim import AfterStopping, after_stopping, futility_notes
 from .reasoning import reason_text
@@ -73,9 +73,8 @@ def detail(context: AnalysisContext, body: ResultBody, **told: Unpack[Told]) -> 
         body: what it returned.
         told: of the experiment as a whole.
     """
-    frame = frame_of(context)
-    found = endings(context, frame)
-    gate = next(each for each in found if each.comparison.name == context.protocol.decision.gate)
+    found, name = ended(context), context.protocol.decision.gate
+    gate = next(each for each in found.endings if each.comparison.name == name)
     pairs = next(each for each in gate.readings if each.test.role == "primary").pairs
     shape = frame_shape(
         context,
@@ -83,7 +82,10 @@ def detail(context: AnalysisContext, body: ResultBody, **told: Unpack[Told]) -> 
         told,
         paired=int(pairs.units.size),
         clusters=len(set(pairs.clusters.tolist())),
-        comparisons=[_comparison(context, frame, ending) for ending in found],
+        comparisons=[
+            _comparison(context, found.frame, ending, numbers)
+            for ending, numbers in zip(found.endings, found.finals, strict=True)
+        ],
     )
     return msgspec.json.encode(shape)
 
@@ -149,7 +151,9 @@ def _units(context: AnalysisContext, body: ResultBody, paired: int, clusters: in
     }
 
 
-def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
+def _comparison(
+    context: AnalysisContext, frame: Frame, ending: Ending, numbers: Sequence[Final]
+) -> Json:
     comparison = ending.comparison
     shape: Json = {
         "name": comparison.name,
@@ -164,7 +168,7 @@ def _comparison(context: AnalysisContext, frame: Frame, ending: Ending) -> Json:
             {name: getattr(each, name) for name in Diagnosis.__dataclass_fields__}
             for each in ending.diagnoses
         ],
-        "endpoints": [_endpoint(context, frame, ending, final) for final in finals(frame, ending)],
+        "endpoints": [_endpoint(context, frame, ending, final) for final in numbers],
         "looks": [
             row
             for number, look in enumerate(context.taken, start=1)

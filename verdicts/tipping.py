@@ -29,7 +29,7 @@ import numpy as np
 
 from fairtrial.ledger.events import Verdict
 
-from .fewest import Fewest, Step, fewest_of
+from .fewest import Fewest, Step, fewest_of, shown_once
 from .filling import Lost
 from .frames import BoolArray, Frame
 from .readings import Reading, claim_if_ended, numbers_of
@@ -90,7 +90,7 @@ def tipping_point(frame: Frame, reading: Reading, lost: Lost) -> Tipping | None:
     if len(reading.scales) > 1 or not lost.count:
         return None
     counts = sorted({round(lost.count * part / (STEPS_MAX - 1)) for part in range(STEPS_MAX)})
-    show = partial(_step, frame, reading, lost)
+    show = shown_once(partial(_step, frame, reading, lost))
     places = np.arange(lost.count)
     steps = tuple(show(np.asarray(places < count)) for count in counts)
     claim = reading.verdict.verdict

@@ -3,7 +3,6 @@
 Leaves statuses and missing rules to `arrays.py`, the numbers to `analysis/labelled.py`.
 
 Rules:
-- A label is 1 or 0; the units file was checked for that.
 - A couple of twins counts only when both have a value in both arms.
 """
 
@@ -18,7 +17,7 @@ from fairtrial.analysis.grouping import FloatArray, IntArray
 
 from .frames import Completion, Frame, Pairs
 
-__all__ = ("LABELLED", "Couples", "couples_of", "labels_of", "twin_pairs")
+__all__ = ("LABELLED", "Couples", "couples_of", "twin_pairs")
 
 # Types that need the truth of each unit.
 LABELLED: Final = ("auc", "within_twin_auc", "precision")
@@ -29,13 +28,6 @@ class Couples(NamedTuple):
 
     true: IntArray
     false: IntArray
-
-
-def labels_of(frame: Frame) -> IntArray:
-    """Returns the truth of each plan unit."""
-    assert frame.units.labels is not None, "an endpoint that needs labels passed the protocol"
-    known = dict(zip(frame.units.ids, frame.units.labels, strict=True))
-    return np.array([int(known[unit] == "1") for unit in frame.plan.units], dtype=np.int64)
 
 
 def couples_of(frame: Frame, pairs: Pairs) -> Couples:

@@ -119,6 +119,24 @@ def test_duplicating_units_keeps_the_clustered_variance() -> None:
     assert (twice.estimate, twice.variance) == pytest.approx((once.estimate, once.variance))
 
 
+def test_ranks_in_order_have_the_bits_of_ranks_in_any_order() -> None:
+    """Each component is the share of pairs that its unit wins, with ties and values far outside."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, 400)
+    control, treatment = (np.round(rng.normal(labels, 1.0), 1) for _ in range(2))
+    treatment[:6] = [1e110, -1e110] * 3
+    ranked = area.ranked_arms(control, treatment, labels)
+    for scores, parts in ((control, ranked.control), (treatment, ranked.treatment)):
+        assert not isinstance(parts, Undetermined)
+        x, y = scores[labels == 1], scores[labels == 0]
+        above = [(int((y < one).sum()) + int((y <= one).sum())) / (2.0 * y.size) for one in x]
+        below = [1.0 - (int((x < one).sum()) + int((x <= one).sum())) / (2.0 * x.size) for one in y]
+        assert above == parts.positives.tolist()
+        assert below == parts.negatives.tolist()
+    alone = tuple(area.auc(each[labels == 1], each[labels == 0]) for each in (control, treatment))
+    assert alone == ranked.areas
+
+
 def test_perfect_separation_has_no_interval() -> None:
     """An area of 1 varies in no resample; one positive shows no variance."""
     perfect = area.auc_delong(np.array([3.0, 4.0]), np.array([1.0, 2.0]))

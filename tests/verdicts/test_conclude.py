@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import random
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +18,7 @@ from fairtrial.ledger.slots import STATUSES
 from fairtrial.ledger.state import AmendNote
 from fairtrial.verbs.text_result import result_text
 from fairtrial.verdicts.conclude import ResultBody, conclude, detail
+from fairtrial.verdicts.finals import ended
 from fairtrial.verdicts.outcomes import collect_decisions
 
 LOOKS = "{at: [0.5, 1.0], icc: 0.05}"
@@ -370,6 +373,7 @@ def test_invalidated_outcomes_bring_the_second_analysis_into_the_long_form(bridg
     assert "without_invalidated" not in long_form(trial)["comparisons"][0]
     gone = [slot.position for slot in trial.plan.slots() if slot.arm == "B" and slot.unit < "u020"]
     trial.context.outcomes.invalidated.update(dict.fromkeys(gone, 99))
+    trial = trial.with_outcomes(trial.context.outcomes)
     (comparison,) = long_form(trial)["comparisons"]
     second = comparison["without_invalidated"]
     clean = bridge.trial(units, answers, endpoints=BESIDE).run()
@@ -597,3 +601,17 @@ def test_gate_comparison_leads_and_each_has_its_own_verdict(bridge: Any) -> None
     body = conclude(trial.context)
     assert "adopt" == body.verdict
     assert {"B": "reject", "C": "adopt"} == {each.name: each.verdict for each in body.comparisons}
+
+
+def test_event_and_long_form_share_their_numbers(bridge: Any) -> None:
+    """They are computed once for a context, again for another one, and are gone with it."""
+    trial = bridge.trial(bridge.units(60, 5), rated(bridge, {"A": 0.2, "B": 0.8})).run()
+    context = replace(trial.context)
+    first = weakref.ref(ended(context).frame)
+    conclude(context)
+    detail(context, conclude(context), experiment="t", basis=HEAD, spend_nanousd={})
+    assert ended(context).frame is first()
+    assert ended(trial.context).frame is not first()
+    del context
+    gc.collect()
+    assert first() is None

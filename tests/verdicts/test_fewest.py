@@ -14,7 +14,7 @@ import pytest
 
 from fairtrial.ledger.events import Head, Verdict
 from fairtrial.verdicts.conclude import conclude, detail
-from fairtrial.verdicts.fewest import Show, Step, fewest_of
+from fairtrial.verdicts.fewest import Show, Step, fewest_of, shown_once
 
 HEAD = Head(size=1, root="0" * 64)
 CLUSTERS, COUPLES = 12, 3
@@ -309,3 +309,16 @@ def test_fewest_of_many_units_are_searched_alike_at_each_replay() -> None:
     (found,) = fewest_of(show, 30, claim="adopt", estimate=1.0, turn=1.0, size=1_000_000)
     assert (4, False) == (found.count, found.exact)
     assert len(tried) <= 30 + 64 + 8
+
+
+def test_no_completion_is_computed_twice() -> None:
+    """Outcomes that were turned one by one, to order them, aren't turned again to be tried."""
+    tried: list[bytes] = []
+
+    def show(against: Any) -> Step:
+        tried.append(against.tobytes())
+        return _shown([1.0] * 9, 2.0)(against)
+
+    (found,) = fewest_of(shown_once(show), 9, claim="adopt", estimate=1.0, turn=1.0, size=1_000_000)
+    assert (3, True) == (found.count, found.exact)
+    assert len(set(tried)) == len(tried) > 9

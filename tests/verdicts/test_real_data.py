@@ -19,9 +19,7 @@ import pytest
 from scipy import optimize, stats  # type: ignore[import-untyped]  # scipy ships no types
 
 from fairtrial.verdicts.conclude import conclude
-from fairtrial.verdicts.endings import endings
-from fairtrial.verdicts.evaluate import frame_of
-from fairtrial.verdicts.finals import Final, finals
+from fairtrial.verdicts.finals import Final, ended
 
 DATA = Path(__file__).resolve().parents[1] / "reference" / "data"
 ARM = (
@@ -70,8 +68,7 @@ def trial(bridge: Any, values: Values, clusters: dict[str, str], repeats: int, *
 
 def final(run: Any) -> Final:
     """Returns the final numbers of the one endpoint."""
-    frame = frame_of(run.context)
-    (found,) = finals(frame, endings(run.context, frame)[0])
+    ((found,),) = ended(run.context).finals
     return found
 
 

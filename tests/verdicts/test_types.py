@@ -16,10 +16,9 @@ from fairtrial.ledger.errors import ProtocolError
 from fairtrial.ledger.events import Head, LookEndpoint
 from fairtrial.verdicts.arrays import pair_up
 from fairtrial.verdicts.conclude import conclude, detail
-from fairtrial.verdicts.endings import endings
 from fairtrial.verdicts.estimates import estimate
 from fairtrial.verdicts.evaluate import evaluate_look, frame_of
-from fairtrial.verdicts.finals import finals
+from fairtrial.verdicts.finals import ended
 
 HEAD = Head(size=1, root="0" * 64)
 
@@ -180,9 +179,7 @@ def test_precision_is_a_jackknife_over_clusters(bridge: Any) -> None:
     assert difference(units) == pytest.approx(found.estimate)
     assert error == pytest.approx(found.standard_error)
     assert ("jackknife_t",) == tuple(found.tests)
-    ended = trial.run()
-    frame = frame_of(ended.context)
-    (final,) = finals(frame, endings(ended.context, frame)[0])
+    ((final,),) = ended(trial.run().context).finals
     flagged = [u for u in units if score(u, "A") > 0.4]
     expected = sum(u.endswith("a") for u in flagged) / len(flagged)
     assert expected == pytest.approx(final.scales[0].control)
