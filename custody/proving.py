@@ -95,7 +95,7 @@ def parse_old(text: str) -> OldHead:
         try:
             head = parse_checkpoint(parse_note(data).text)
         except RefusedError:
-            receipt = parse_receipt(data.decode("utf-8", "replace"))
+            receipt = parse_receipt(data.decode("utf-8", "replace"), file=path)
             return OldHead(receipt.size, receipt.root, receipt.ledger, f"receipt in {path.name}")
         ledger = head.origin.removeprefix(OWN_ORIGIN)
         owner = ledger if head.origin != ledger else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 from fairtrial.ledger.errors import RefusedError
@@ -34,18 +35,30 @@ def receipt_line(ledger: str, head: Head) -> str:
     return f"fairtrial:{ledger}@{head.size}#{root}"
 
 
-def parse_receipt(text: str) -> Receipt:
+def parse_receipt(text: str, *, file: Path | None = None) -> Receipt:
     """Returns the receipt in a line, wherever in the text it stands.
+
+    Args:
+        text: The line, or what a file holds.
+        file: That file; None: the text was given in its place, and names no file either.
 
     Raises:
         RefusedError: The text holds no receipt.
     """
     match = _RECEIPT.search(text)
     if match is None:
-        raise RefusedError(
-            "the text holds no receipt",
-            expected="fairtrial:<32 hex digits>@<size>#<base64 root>",
-            found=text[:120],
-            todo="copy the whole line that a writing command printed last",
-        )
+        raise _no_receipt(text, file)
     return Receipt(match[1], int(match[2]), base64.b64decode(match[3]))
+
+
+def _no_receipt(text: str, file: Path | None) -> RefusedError:
+    what, expected = "the text holds no receipt", "fairtrial:<32 hex digits>@<size>#<base64 root>"
+    todo = "copy the whole line that a writing command printed last"
+    if file is not None:
+        return RefusedError(what, where=str(file), expected=expected, found=text[:120], todo=todo)
+    return RefusedError(
+        what,
+        expected=f"{expected}, or a file that holds one",
+        found=f"{text[:120]}, and no file of that name" if text else "nothing",
+        todo=f"{todo}, or correct the path of the file",
+    )

@@ -99,7 +99,7 @@ def _newest_receipt(folder: Path) -> tuple[Path, Receipt] | None:
     for path in sorted(folder.glob("*-*.txt"), key=_receipt_size, reverse=True):
         try:
             data = read_regular(path, bytes_max=_BYTES_MAX)
-            return path, parse_receipt(data.decode())
+            return path, parse_receipt(data.decode(), file=path)
         except (RefusedError, UnicodeDecodeError, OSError):
             # Who can damage it could delete it: it guards against accidents alone.
             continue

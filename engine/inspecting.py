@@ -257,7 +257,7 @@ def _claim(text: str, ledger: Path) -> Claim:
     from fairtrial.custody.vouching import is_named_beside
 
     path = given_path(text)
-    receipt = parse_receipt(text if path is None else read_text(path))
+    receipt = parse_receipt(text if path is None else read_text(path), file=path)
     source = "receipt given by you" if path is None else f"receipt in {path.name}"
     is_beside = path is not None and is_named_beside(text, ledger)
     level = BESIDE if is_beside else "receipt"

@@ -32,8 +32,8 @@ def command(
 ) -> None:
     """Fixes units, run order and looks of a registered protocol ("freeze the units").
 
-    Needed only after `register --no-freeze`, or when the units file came later. A plan that can
-    hardly reach a verdict is refused, unless the protocol accepts that with a reason.
+    Needed only after `register --no-freeze`, or when the units file came later. A plan whose
+    power falls short of its own target is refused, unless the protocol accepts that with a reason.
     """
     from fairtrial.engine.session import freeze_experiment
     from fairtrial.ledger.given import read_optional

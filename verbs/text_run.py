@@ -63,8 +63,8 @@ def _money(progress: Progress) -> list[str]:
         return []
     text = f"spent {usd(spent)} + {usd(reserved)} reserved"
     if ceiling is None:
-        return [text]
-    parts = [f"{text} of {usd(ceiling)}"]
+        return [f"{text} usd"]
+    parts = [f"{text} of {usd(ceiling)} usd"]
     expected = progress.expected_usd
     if expected > ceiling:
         near = int(progress.planned * ceiling / expected)

@@ -272,3 +272,15 @@ def test_a_bug_of_ours_is_1_with_one_line(shell: Shell, monkeypatch: pytest.Monk
     assert "Traceback" not in said.err
     with pytest.raises(KeyError):
         shell.ledger("status", "--traceback")
+
+
+def test_receipt_that_is_none_names_what_was_given(concluded: Shell) -> None:
+    """A path that leads nowhere is said to be no file; a file without a receipt is named."""
+    for words in (("replay",), ("prove", "--consistency")):
+        option = () if "--consistency" in words else ("--against",)
+        said = concluded.ledger(*words, *option, "reciept.txt")
+        assert (3, True) == (said.code, "reciept.txt, and no file of that name" in said.err)
+        assert "or correct the path" in said.err
+        said = concluded.ledger(*words, *option, "protocol.yaml")
+        assert (3, True) == (said.code, "protocol.yaml: the text holds no receipt" in said.err)
+        assert "no file of that name" not in said.err

@@ -114,7 +114,7 @@ def test_display_says_what_is_left_and_what_it_will_cost() -> None:
     for part in (
         "router-ab   candidate [######......] 301/600   baseline [#####.......] 298/600",
         "errors 4 (2 retried)   16 in flight",
-        "spent 2,078.50 + 64.00 reserved of 4,000.00",
+        "spent 2,078.50 + 64.00 reserved of 4,000.00 usd",
         "EXPECTED AT THE END 4,160.00: will stop near slot 1,153",
         "next look in 1 h 54 min",
         "end in 31 h 0 min",
