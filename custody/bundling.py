@@ -141,13 +141,16 @@ def bundle_ledger(ledger: Path, target: Path) -> Bundled:
         with closing(open_store(ledger, read_only=True)) as store:
             check_begun(store.tail().size, ledger)
             copy_ledger(store, copy)
+            torn = store.torn()
+        what = "bytes after the last whole entry: torn, as after a crash"
+        absent = [f"{torn.length:,} {what}"] if torn is not None else []
         with closing(open_store(copy, read_only=True)) as store:
             # Entries of the copy, blobs and files of the original.
-            return _bundle(Reader(ledger, store), copy, target)
+            return _bundle(Reader(ledger, store), copy, target, absent)
 
 
-def _bundle(reader: Reader, copy: Path, target: Path) -> Bundled:
-    contents = _Contents({reader.path.name: copy}, [])
+def _bundle(reader: Reader, copy: Path, target: Path, left_out: list[str]) -> Bundled:
+    contents = _Contents({reader.path.name: copy}, left_out)
     _add_evidence(reader, contents)
     _add_blobs(reader, contents)
     _add_registered(reader, contents)

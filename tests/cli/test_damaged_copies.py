@@ -46,7 +46,7 @@ def test_head_beyond_the_end_checked_nothing(concluded: Shell) -> None:
     assert "CHECKED: nothing" in said.out
 
 
-@pytest.mark.parametrize("verb", ["export", "import"])
+@pytest.mark.parametrize("verb", ["export", "import", "bundle"])
 @pytest.mark.parametrize("cut", [1, 100])
 def test_copy_says_what_it_leaves_out(concluded: Shell, verb: str, cut: int) -> None:
     """Bytes after the last whole entry are no part of a copy: that they were there is said."""
@@ -55,11 +55,13 @@ def test_copy_says_what_it_leaves_out(concluded: Shell, verb: str, cut: int) -> 
     data = (concluded.folder / "whole.jsonl").read_bytes()
     (concluded.folder / "torn.jsonl").write_bytes(data[:-cut])
     left = len(data[:-cut]) - data.rindex(b"\n", 0, -1) - 1
-    names = (
-        ("export", "copy.db", "--ledger", "torn.jsonl")
-        if verb == "export"
-        else ("import", "torn.jsonl", "--ledger", "copy.db")
-    )
-    said = concluded.ok(*names).out
-    assert f"left out  {left:,} bytes after the last whole entry" in said
+    names = {
+        "export": ("export", "copy.db", "--ledger", "torn.jsonl"),
+        "import": ("import", "torn.jsonl", "--ledger", "copy.db"),
+        "bundle": ("export", "--bundle", "copy.zip", "--ledger", "torn.jsonl"),
+    }
+    shutil.copytree(concluded.folder / "whole.jsonl.d", concluded.folder / "torn.jsonl.d")
+    said = concluded.ok(*names[verb]).out
+    begin = "not in it" if verb == "bundle" else "left out "
+    assert f"{begin} {left:,} bytes after the last whole entry" in said
     assert f"{whole['size'] - 1} entries" in said
