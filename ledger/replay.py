@@ -19,7 +19,8 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
+from threading import Thread
 from typing import TypeAlias
 
 from .claims import SELF_SIGNED, judge, outside
@@ -105,17 +106,27 @@ def replay(
 
 def _read(walk: Walk, store: LogStore) -> None:
     """Goes over the entries, and looks at what holds them."""
-    # What a store checks of itself takes long and needs none of us.
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        checking = beside.submit(lambda: list(store.check()))
-        walk_entries(walk, store)
-    _put_first(walk, checking.result())
+    checked: Queue[list[StoreFinding] | Exception] = Queue()
+    # What a store checks of itself takes long and needs none of us; who breaks off doesn't wait.
+    Thread(target=_check, args=(store, checked), daemon=True).start()
+    walk_entries(walk, store)
+    found = checked.get()
+    if isinstance(found, Exception):
+        raise found
+    _put_first(walk, found)
     torn = store.torn()
     if walk.tree.size == 0:
         walk.find("bytes", "empty", None, "at least an `open`", "no entry", where="the ledger")
     if torn is not None:
         where, found = f"byte {torn.offset}", f"{torn.length} bytes after the last whole entry"
         walk.find("bytes", "torn", None, "a whole entry", found, where=where)
+
+
+def _check(store: LogStore, checked: Queue[list[StoreFinding] | Exception]) -> None:
+    try:
+        checked.put(list(store.check()))
+    except Exception as error:
+        checked.put(error)
 
 
 def _put_first(walk: Walk, found: list[StoreFinding]) -> None:

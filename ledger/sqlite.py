@@ -219,23 +219,24 @@ class SqliteStore:
 
     def _query(self, sql: str, parameters: Sequence[str | int] = ()) -> list[tuple[Any, ...]]:
         """Returns all rows of a statement, read in one short transaction."""
-        with IN_PROCESS:
-            self._check_usable()
+        try:
             try:
                 return self._fetch(sql, parameters)
-            except (sqlite3.Error, UnicodeDecodeError) as error:
-                raise store_error(error, self._path) from error
+            except sqlite3.Error as error:
+                if not is_half_committed(error):
+                    raise
+            path, copy = copy_to_undo(self._path)
+            with IN_PROCESS:
+                self._connection_to_read().close()
+                self._reading, self._copy = connect(path, "rw"), copy
+            return self._fetch(sql, parameters)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise store_error(error, self._path) from error
 
     def _fetch(self, sql: str, parameters: Sequence[str | int]) -> list[tuple[Any, ...]]:
-        try:
+        with IN_PROCESS:
+            self._check_usable()
             return self._connection_to_read().execute(sql, parameters).fetchall()
-        except sqlite3.Error as error:
-            if not is_half_committed(error):
-                raise
-        self._connection_to_read().close()
-        path, self._copy = copy_to_undo(self._path)
-        self._reading = connect(path, "rw")
-        return self._reading.execute(sql, parameters).fetchall()
 
     def _check_usable(self) -> None:
         if self._closed:

@@ -10,7 +10,7 @@ Rules:
 - Closing a file drops every lock that this process has on it, those of SQLite included (POSIX):
   each transaction of ours and each plain look at a file is done under `IN_PROCESS`. A check that
   takes long has `_LONG_READ` instead, which plain looks take too: it keeps nobody else waiting.
-- Who needs both locks takes `IN_PROCESS` first.
+- Who needs both locks takes `_LONG_READ` first, so that whoever waits for it holds up nobody.
 - Reading never writes to the ledger: a commit that was killed half-way is undone in a private copy.
 """
 
@@ -124,7 +124,7 @@ def check_header(path: Path) -> None:
 
 def _header(path: Path) -> bytes:
     try:
-        with IN_PROCESS, _LONG_READ, path.open("rb") as file:
+        with _LONG_READ, IN_PROCESS, path.open("rb") as file:
             return file.read(100)
     except OSError as error:
         raise StoreError("the ledger can't be read", where=str(path), found=str(error)) from error
@@ -201,15 +201,26 @@ def copy_to_undo(path: Path) -> tuple[Path, TemporaryDirectory[str]]:
 
     Returns:
         The copy and the folder that holds it, to be cleaned up by the caller.
+
+    Raises:
+        StoreError: There is no room or no right for a copy.
     """
     # Hardly ever needed, and as slow to import as the rest of the store.
     import shutil
     from tempfile import TemporaryDirectory
 
-    folder = TemporaryDirectory(prefix="fairtrial-")
-    with IN_PROCESS, _LONG_READ:
-        for name in (path.name, path.name + "-journal"):
-            shutil.copyfile(path.with_name(name), Path(folder.name) / name)
+    try:
+        folder = TemporaryDirectory(prefix="fairtrial-")
+        with _LONG_READ, IN_PROCESS:
+            for name in (path.name, path.name + "-journal"):
+                shutil.copyfile(path.with_name(name), Path(folder.name) / name)
+    except OSError as error:
+        raise StoreError(
+            "a commit was killed half-way, and no copy can be made in which it is undone",
+            where=str(path),
+            found=str(error),
+            todo="make room for a copy, or name another folder for it in TMPDIR",
+        ) from error
     return Path(folder.name) / path.name, folder
 
 

@@ -6,6 +6,9 @@ import re
 import sqlite3
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -32,6 +35,7 @@ from fairtrial.ledger.events import (
 from fairtrial.ledger.merkle import leaf_hash
 from fairtrial.ledger.port import Tail
 from fairtrial.ledger.sqlite import SqliteStore
+from fairtrial.ledger.sqlite_connection import LongReader, copy_to_undo
 from fairtrial.ledger.sqlite_schema import APPLICATION_ID, SCHEMA
 
 from .chains import append, append_decisions, decision, entry
@@ -530,3 +534,34 @@ def test_messages_of_the_triggers_are_those_of_the_code() -> None:
     raised = set(re.findall(r"RAISE\(ABORT,'([^']+)'\)", " ".join(SCHEMA)))
     assert {CHAIN_MESSAGE, SLOT_MESSAGE} <= raised
     assert Tail(0, bytes(32)).size == 0
+
+
+@pytest.mark.slow
+def test_opening_waits_for_a_long_check_and_holds_up_nobody(filled: Path) -> None:
+    """While a long statement runs, a store that is being opened keeps no other from reading."""
+    numbers = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n WHERE x<?)"
+    count = f"{numbers} SELECT sum(x) FROM n"
+    with closing(LongReader(filled)) as reader, closing(SqliteStore(filled)) as store:
+        reader.query(count, (1,))
+        checking = threading.Thread(target=reader.query, args=(count, (10_000_000,)))
+        opening = threading.Thread(target=SqliteStore, args=(filled,))
+        checking.start()
+        time.sleep(0.1)
+        opening.start()
+        opening.join(0.1)
+        assert opening.is_alive()
+        assert list(store.read())
+        assert checking.is_alive()
+        checking.join(60)
+        opening.join(60)
+        assert not opening.is_alive()
+
+
+def test_commit_killed_half_way_without_room_for_a_copy_is_an_error_of_ours(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no copy can be made, the message says why one is needed and what to do."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(StoreError, match="no copy can be made") as caught:
+        copy_to_undo(filled)
+    assert "TMPDIR" in caught.value.todo
