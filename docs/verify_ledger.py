@@ -8,7 +8,7 @@ entries; their JSON (names twice, blanks, numbers, grammar of texts); slots fill
 database's schema, rows and structure; blobs by SHA-256 and what is erased; heads that you bring.
 Not: other order rules, numbers, signatures, files, schemas of events. Exit code: 0 intact (the text
 says whether anything vouches for it), 2 usage, 3 no receipt, 8 no ledger, 11 torn, 12 corrupt, 13
-forked, 14 rolled back, 16 files differ, 17 newer than this program.
+forked, 14 rolled back, 16 files differ, 17 newer than this program. HEAD: a receipt or checkpoint.
 """
 
 from __future__ import annotations
@@ -364,7 +364,7 @@ def claims_of(ledger: Ledger, brought: list[str], side: Path) -> list[tuple[str,
 
 def main(arguments: list[str] | None = None) -> int:
     """Carries out the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Checks a fairtrial ledger; writes nothing.")
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ledger", type=Path)
     parser.add_argument("--against", "--checkpoint", action="append", default=[], metavar="HEAD")
     parser.add_argument("--ids", type=int, default=200_000, help="compute at most so many ids")

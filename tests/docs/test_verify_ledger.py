@@ -201,6 +201,13 @@ def test_bundle_is_verified_by_what_is_in_it(
     assert "INTACT, UNANCHORED" in alone.stdout
 
 
+def test_help_says_what_may_be_brought() -> None:
+    """Whoever has only this file learns from it what --against takes, and from where."""
+    said = " ".join(call(VERIFIER, "--help").stdout.split())
+    for words in ('--against "fairtrial:', "HEAD: a receipt or checkpoint", "13 forked"):
+        assert words in said
+
+
 @pytest.mark.slow
 def test_bundle_anchored_in_part(trial: tuple[Path, str], tmp_path: Path) -> None:
     """With a receipt of the freeze, the entries after it are said not to be vouched for."""
