@@ -40,9 +40,14 @@ def command(
         out.text(tried_text(tried, show_score=show_score))
     out.text("nothing was recorded")
     answered = all(tried.answer.status in ("ok", "failed") for tried in found)
-    verb_name = "register" if answered else "try"
+    # What was tried is tried again, and a plan is registered whole.
+    again = [f"--arm {arm}"] if arm else []
+    again += [f"--unit {shell_word(Path(unit))}"] if unit else []
+    words = (
+        ["register", shell_word(protocol)] if answered else ["try", shell_word(protocol), *again]
+    )
     out.end(
         {"v": 1, "recorded": False, "tried": [try_value(t, show_score=show_score) for t in found]},
-        next_command=f"ledger {verb_name} {shell_word(protocol)}",
+        next_command=" ".join(["ledger", *words]),
     )
     return "done" if answered else "unfinished"

@@ -117,6 +117,9 @@ def test_try_shows_what_an_agent_said_when_it_broke(example: Make) -> None:
     assert 4 == said.code
     assert "status error (exit_7)" in said.out
     assert "stderr    no key" in said.out
+    assert "next: ledger try protocol.yaml --arm baseline\n" in said.err
+    said = shell.ledger("try", "--arm", "baseline", "--unit", "pilot-2")
+    assert "next: ledger try protocol.yaml --arm baseline --unit pilot-2\n" in said.err
 
 
 def test_try_warns_of_an_endpoint_without_a_value(example: Make) -> None:
