@@ -26,6 +26,7 @@ __all__ = (
     "cluster_sizes",
     "compact_codes",
     "effective_clusters",
+    "exact_mean",
     "exact_sum",
     "group",
     "on_grid",
@@ -99,6 +100,16 @@ def exact_sum(values: FloatArray) -> float:
     if parts is None:
         return math.fsum(values.tolist())
     return math.fsum(float(part.sum()) for part in parts)
+
+
+def exact_mean(values: FloatArray) -> float:
+    """Returns the total of `group` over its number of units, the same bits without the grouping.
+
+    Args:
+        values: shape (n,), finite, at most 1e150 in size, n >= 1.
+    """
+    _check_size(values)
+    return exact_sum(values) / int(values.size)
 
 
 def on_grid(values: FloatArray, count: int) -> FloatArray:
@@ -222,6 +233,10 @@ def _check_group(values: FloatArray, clusters: IntArray) -> tuple[FloatArray, In
         )
     if values.size == 0:
         raise ValueError("values: expected at least one unit, found none")
+    _check_size(values)
+    return values, clusters.astype(np.int64)
+
+
+def _check_size(values: FloatArray) -> None:
     if not np.all(np.abs(values) <= _LARGEST):
         raise ValueError("values: expected finite numbers up to 1e150, found NaN or a larger one")
-    return values, clusters.astype(np.int64)

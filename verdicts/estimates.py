@@ -26,7 +26,7 @@ from typing import Final, Literal, TypeAlias
 from fairtrial.analysis.anytime import deciding_sequence
 from fairtrial.analysis.auc import RankedArms, ranked_arms
 from fairtrial.analysis.deciding import Deciding, deciding_interval
-from fairtrial.analysis.grouping import FloatArray, Groups, IntArray, exact_sum, group
+from fairtrial.analysis.grouping import FloatArray, IntArray, exact_mean, exact_sum, group
 from fairtrial.analysis.guarded import NOT_COMPUTABLE, all_finite, computed
 from fairtrial.analysis.labelled import deciding_auc, deciding_precision, precision_of
 from fairtrial.analysis.paired import count_clusters
@@ -339,13 +339,14 @@ def _mean(values: FloatArray, clusters: IntArray, estimand: Estimand) -> float |
     own = finite(values)
     if not own.any():
         return None
-    found = computed(lambda: _mean_of(group(values[own], clusters[own]), estimand))
+    found = computed(lambda: _mean_of(values[own], clusters[own], estimand))
     return None if isinstance(found, Undetermined) or not math.isfinite(found) else found
 
 
-def _mean_of(groups: Groups, estimand: Estimand) -> float:
+def _mean_of(values: FloatArray, clusters: IntArray, estimand: Estimand) -> float:
     if estimand == "unit_weighted":
-        return groups.total / groups.n
+        return exact_mean(values)
+    groups = group(values, clusters)
     means = groups.sums / groups.sizes
     return exact_sum(means) / means.size
 

@@ -7,7 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from fairtrial.analysis.grouping import FloatArray, exact_sum, on_grid, sums_by_code
+from fairtrial.analysis.grouping import (
+    FloatArray,
+    exact_mean,
+    exact_sum,
+    group,
+    on_grid,
+    sums_by_code,
+)
 
 
 def numbers(seed: int, kind: str, size: int) -> FloatArray:
@@ -48,3 +55,22 @@ def test_grid_keeps_whole_numbers_and_makes_sums_exact() -> None:
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(4_000)
         assert math.fsum(values.tolist()) == float(np.cumsum(values[order])[-1])
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 1e-200, 1e130])
+@pytest.mark.parametrize("count", [1, 90, 700])
+def test_mean_has_the_bits_of_the_grouped_total(scale: float, count: int) -> None:
+    """Whole numbers, fractions and numbers far apart have one mean, with clusters or without."""
+    rng = np.random.default_rng(count)
+    clusters = rng.integers(0, 9, count)
+    drawn: list[FloatArray] = [
+        rng.integers(-3, 4, count).astype(np.float64),
+        rng.normal(size=count),
+        np.exp(rng.normal(0.0, 9.0, count)),
+    ]
+    for each in drawn:
+        values = np.asarray(scale * each, dtype=np.float64)
+        groups = group(values, clusters)
+        assert groups.total / groups.n == exact_mean(values)
+    with pytest.raises(ValueError, match="1e150"):
+        exact_mean(np.array([1.0, 1e151]))
