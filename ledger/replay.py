@@ -110,10 +110,10 @@ def _read(walk: Walk, store: LogStore) -> None:
     # What a store checks of itself takes long and needs none of us; who breaks off doesn't wait.
     Thread(target=_check, args=(store, checked), daemon=True).start()
     walk_entries(walk, store)
-    found = checked.get()
-    if isinstance(found, Exception):
-        raise found
-    _put_first(walk, found)
+    of_store = checked.get()
+    if isinstance(of_store, Exception):
+        raise of_store
+    _put_first(walk, of_store)
     torn = store.torn()
     if walk.tree.size == 0:
         walk.find("bytes", "empty", None, "at least an `open`", "no entry", where="the ledger")
