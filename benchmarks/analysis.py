@@ -151,6 +151,45 @@ def context(units: int, clusters: int, also: str) -> AnalysisContext:
     )  # fmt: skip
 
 
+def auc_context(units: int, lost: int) -> AnalysisContext:
+    """Returns a frozen trial of one AUC in clusters of 100, some of whose outcomes were lost."""
+    text = PROTOCOL.replace("cluster: cluster}", "cluster: cluster, label: label}")
+    text = text.replace("ENDPOINTS", "{name: s, role: primary, better: higher, VALUE}")
+    text = text.replace("VALUE", "value: scores.s, type: auc").replace("COLUMNS", "scores.s: s")
+    text = text.replace(": failure", ": exclude_pair").replace(", resamples: 9999", "")
+    text = text.replace("[sign_flip, cluster_weighted]", "[]")
+    protocol = parse_protocol(text.encode(), name="p.yaml", media="yaml")
+    rows = [f"u{k:06},c{k // 100:04},{k % 2}" for k in range(units)]
+    table = ("unit,cluster,label\n" + "\n".join(rows) + "\n").encode()
+    known = parse_units(table, protocol.units, name="units.csv", seed=7)
+    plan = build_plan(known.ids, known.clusters, {"A": 1, "B": 1}, seed=7)
+    source = np.random.Generator(np.random.Philox(9))
+    noise = source.normal(size=plan.slot_count).tolist()
+    gone = set(source.choice(plan.slot_count, lost, replace=False).tolist())
+    decisions = [
+        Decision(
+            experiment="large", position=slot.position, arm=slot.arm, unit=slot.unit, session=1,
+            attempt=0, replicate=1, status="error" if place in gone else "ok", origin="recorded",
+            scores={} if place in gone else {"s": noise[place] + int(slot.unit[1:]) % 2},
+        )
+        for place, slot in enumerate(plan.slots())
+    ]  # fmt: skip
+    return AnalysisContext(
+        protocol=protocol, plan=plan, units=known, looks=look_table(protocol, plan, known),
+        taken=(), outcomes=collect_decisions(decisions, plan.slot_count),
+        origins=dict.fromkeys(protocol.arms, "recorded"), may_analyse=True,
+    )  # fmt: skip
+
+
+def lost_of_auc(count: int, units: int) -> None:
+    """Times a result whose tipping point fills in lost scores of an AUC, against none lost."""
+    none, some = (auc_context(units, lost) for lost in (0, 40))
+    plainly, filled = rounds(lambda: whole_result(none), lambda: whole_result(some), count=count)
+    tell(f"a whole result: AUC, {units:,} units, 4 looks, 40 lost outcomes", filled, 5.0)
+    ratio = filled / plainly
+    sys.stdout.write(f"   {ratio:.2f} x the time with nothing lost (goal 10)\n")
+
+
 def whole_result(trial: AnalysisContext) -> bytes:
     """Takes all looks and concludes, from columns of outcomes to the bytes of the long result."""
     for number in range(1, len(trial.looks) + 1):
@@ -166,6 +205,7 @@ def main() -> None:
     count, units = option("rounds", 3 if is_quick() else 7), option("units", 100_000)
     small_parts(count)
     block_rule(min(count, 3), max(2_000, units // 5))
+    lost_of_auc(min(count, 3), max(600, units // 2))
     for also in ("", "bootstrap, "):
         trial = context(units, units // 100, also)
         (seconds,) = rounds(lambda t=trial: whole_result(t), count=min(count, 3))
