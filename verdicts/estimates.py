@@ -173,9 +173,8 @@ def estimate(
     found = [each for each in decided if isinstance(each, Deciding)]
     if len(found) < len(decided):
         reason = next(each.reason for each in decided if isinstance(each, Undetermined))
-        nothing_varies = counted.clusters > 1 and endpoint.type not in BY_LABEL
-        nothing_varies = nothing_varies and NOT_COMPUTABLE not in decided
-        nothing_varies = nothing_varies and not _by_sequence(protocol, endpoint)
+        varies = endpoint.type in BY_LABEL or _by_sequence(protocol, endpoint)
+        nothing_varies = counted.clusters > 1 and not varies and NOT_COMPUTABLE not in decided
         if on_scale.treated is not None and endpoint.type not in BY_LABEL:
             nothing_varies = is_flat(on_scale, protocol.analysis.estimand)
         return replace(counted, zero_variance=nothing_varies, undetermined=reason)
@@ -270,12 +269,10 @@ def _by_label(counted: Numbers, pairs: Pairs, ranked: Sequence[RankedArms | None
         known = [each for each in found if not isinstance(each, Undetermined)]
         sides.append(_middle(known, "raw") if len(known) == len(found) else None)
     control, treatment = sides
-    clusters = counted.clusters
-    if pairs.treated is not None:
-        clusters = min(clusters_with_flags(each, pairs) for each in pairs.completions)
+    flagged = (clusters_with_flags(each, pairs) for each in pairs.completions)
     return replace(
         counted,
-        clusters=clusters,
+        clusters=counted.clusters if pairs.treated is None else min(flagged),
         control=control,
         treatment=treatment,
         estimate=None if control is None or treatment is None else treatment - control,
