@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
@@ -69,6 +70,28 @@ def _identity(old: bytes, new: bytes, case: Case, event: Event) -> Event | None:
     return msgspec.structs.replace(event, arms=(lie, *rest))
 
 
+def _power(change: Callable[[dict[str, Any]], None], case: Case, event: Event) -> Event | None:
+    if not isinstance(event, Freeze):
+        return None
+    assert event.power is not None
+    report = msgspec.json.decode(blob_store(case.ledger).get(event.power))
+    change(report)
+    return _frozen("power", msgspec.json.encode(report), case, event)
+
+
+def _reworded(report: dict[str, Any]) -> None:
+    report["warnings"] = [*report["warnings"], "in other words"]
+    report["refused"] = {name: f"{text} or so" for name, text in report["refused"].items()}
+
+
+def _refused_more(report: dict[str, Any]) -> None:
+    report["refused"] |= {"hopeless": "it is not"}
+
+
+def _stronger(report: dict[str, Any]) -> None:
+    report["target"] = 0.5
+
+
 def _other_units(case: Case, event: Event) -> Event | None:
     if not isinstance(event, Freeze):
         return None
@@ -99,6 +122,19 @@ def test_freeze_that_contradicts_protocol_and_list_is_found(
     """Arms, units and power of a freeze follow from protocol and list of files."""
     forged(case, forge)
     assert record == replay_ledger(case.ledger).record
+
+
+@pytest.mark.parametrize(
+    ("change", "places"),
+    [(_stronger, ["power.target"]), (_refused_more, ["power.refused.0"]), (_reworded, [])],
+)
+def test_report_of_power_may_have_other_sentences_and_no_other_numbers(
+    case: Case, change: Callable[[dict[str, Any]], None], places: list[str]
+) -> None:
+    """What a later version says in better words is no finding; a number or a refusal is."""
+    forged(case, partial(_power, change))
+    found = [one.where.split()[-1] for one in replay_ledger(case.ledger).findings]
+    assert places == [where for where in found if where.startswith("power")]
 
 
 def test_unknown_format_is_newer(case: Case, agreed: Agreed) -> None:
