@@ -96,6 +96,8 @@ def compare(path: Path, name: str) -> None:
     say(f"{name}, integrity, against a replay with json.loads", bare, naive, goal="-")
     say(f"{name}, integrity and rules, against a replay with json.loads", whole, naive, goal=goal)
     say(f"{name}, integrity and rules, against json.loads alone", whole, plain, goal="-")
+    clock = rounds(lambda: replay_all(path, plan), lambda: replay_plainly(path), count=ROUNDS)
+    say(f"{name}, integrity and rules, against json.loads, by the clock", *clock, goal=goal)
     say(f"{name}, resume with the prefix hashed, against replay", checked, whole, goal="6")
     say(f"{name}, resume from the projection alone, against replay", warm, whole, goal="20")
     compare_growth(path, name, whole)
