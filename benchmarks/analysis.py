@@ -20,9 +20,10 @@ from fairtrial.analysis.precision_bounds import Bound
 from fairtrial.analysis.resampling import cluster_bootstrap
 from fairtrial.analysis.sequential import spending_boundary
 from fairtrial.ledger.events import Decision, Head
+from fairtrial.ledger.protocol import Protocol
 from fairtrial.protocols.file import parse_protocol
-from fairtrial.protocols.plan import build_plan
-from fairtrial.protocols.units import parse_units
+from fairtrial.protocols.plan import Plan, build_plan
+from fairtrial.protocols.units import Units, parse_units
 from fairtrial.verdicts.conclude import conclude, detail
 from fairtrial.verdicts.evaluate import AnalysisContext, evaluate_look
 from fairtrial.verdicts.look_table import look_table
@@ -144,6 +145,13 @@ def context(units: int, clusters: int, also: str) -> AnalysisContext:
         )
         for slot, row in zip(plan.slots(), values.tolist(), strict=True)
     ]  # fmt: skip
+    return frozen_context(protocol, plan, known, decisions)
+
+
+def frozen_context(
+    protocol: Protocol, plan: Plan, known: Units, decisions: list[Decision]
+) -> AnalysisContext:
+    """Returns what an analysis is given of a trial whose outcomes are all on record."""
     return AnalysisContext(
         protocol=protocol, plan=plan, units=known, looks=look_table(protocol, plan, known),
         taken=(), outcomes=collect_decisions(decisions, plan.slot_count),
@@ -174,11 +182,7 @@ def auc_context(units: int, lost: int) -> AnalysisContext:
         )
         for place, slot in enumerate(plan.slots())
     ]  # fmt: skip
-    return AnalysisContext(
-        protocol=protocol, plan=plan, units=known, looks=look_table(protocol, plan, known),
-        taken=(), outcomes=collect_decisions(decisions, plan.slot_count),
-        origins=dict.fromkeys(protocol.arms, "recorded"), may_analyse=True,
-    )  # fmt: skip
+    return frozen_context(protocol, plan, known, decisions)
 
 
 def lost_of_auc(count: int, units: int) -> None:
