@@ -54,7 +54,7 @@ NOTE = re.compile(r"\A([^\n]+)\n([1-9][0-9]{0,15})\n([A-Za-z0-9+/]{43}=)\n")
 
 def stop(code: int, message: str):
     """Ends the program where there is nothing to report on."""
-    print(message, file=sys.stderr)
+    print(ODD.sub("?", message), file=sys.stderr)
     sys.exit(code)
 
 
@@ -184,6 +184,7 @@ def lines_of(path: Path, ledger: Ledger):
 
 def rows_of(path: Path, ledger: Ledger):
     """Yields the entries of a SQLite ledger, opened so that nothing is written."""
+    path = path.resolve()  # SQLite keeps its files beside the database, not beside a link to it
     with path.open("rb") as file:
         head = file.read(100).ljust(100, b"\0")
     if head[:16] != b"SQLite format 3\0" or head[68:72] != b"FTRl":
@@ -192,8 +193,7 @@ def rows_of(path: Path, ledger: Ledger):
         stop(17, f"{path} has a newer format than this program knows")
     if os.path.lexists(f"{path}-wal") or 2 in head[18:20] or sqlite3.sqlite_version_info < (3, 31):
         stop(8, f"{path}: write-ahead mode, or SQLite older than 3.31; ask for a .jsonl copy")
-    journal = path.with_name(path.name + "-journal")
-    uri = path.absolute().as_uri() + "?mode=ro&immutable=1"
+    journal, uri = Path(f"{path}-journal"), path.as_uri() + "?mode=ro&immutable=1"
     with tempfile.TemporaryDirectory() as folder:
         if journal.exists() and journal.stat().st_size:
             print("note      a commit was killed half-way: read as SQLite undoes it, in a copy")
@@ -220,9 +220,8 @@ def checked_rows(database: sqlite3.Connection, ledger: Ledger):
         if (seq, kind, leaf) != (place, "text", sha256(b"\0" + data).digest()):
             ledger.find("bytes", "wrong_row", place, "its text and leaf", f"{seq} {kind} {leaf!r}")
         yield data
-    for (message,) in database.execute("PRAGMA integrity_check"):
-        if message != "ok":
-            ledger.find("bytes", "structure", None, "ok", message)
+    for (message,) in sorted({*database.execute("PRAGMA integrity_check")} - {("ok",)}):
+        ledger.find("bytes", "structure", None, "ok", message)
 
 
 def roots_at(leaves: bytes, sizes: set[int]) -> dict[int, str]:
@@ -335,11 +334,11 @@ class Ledger:
         for name, at, root, source in sorted(claims, key=lambda claim: claim[1]):
             if name != self.name or roots.get(at) != root:
                 code = "rolled_back" if name == self.name and at > size else "forked"
-                found = f"{self.name}, {size} entries, {roots.get(at)}"
-                self.find("anchors", code, None, f"{source}: {name}, {at} entries, {root}", found)
+                found = f"{self.name}, size {size}, root {roots.get(at, 'unknown')}"
+                self.find("anchors", code, None, f"{source}: {name}, size {at}, root {root}", found)
             else:
                 covered = covered if "NOT COUNTED" in source else at
-                sources.append(f"{source} (entries 0-{at - 1:,})")
+                sources.append(ODD.sub("?", f"{source} (entries 0-{at - 1:,})"))
         return covered, sources
 
 
@@ -381,12 +380,13 @@ def main(arguments: list[str] | None = None) -> int:
     blobs = ledger.check_blobs(side / "blobs")
     word = next((word for word in EXIT if word in ledger.words), "intact")
     root = base64.b64encode(bytes.fromhex(roots_at(ledger.leaves, {size})[size])).decode()
-    print(f"record    {size:,} entries, {ledger.found:,} findings, root {root}")
+    count = f"{size:,} entr{'y' if size == 1 else 'ies'}, {ledger.found:,} finding"
+    print(f"record    {count}{'s' * (ledger.found != 1)}, root {root}")
     for level, code, where, expected, found in ledger.kept:
         print(f"finding   {where}: {code} ({level})\n  expected  {expected}\n  found     {found}")
-    print(f"against   {'; '.join(sources) or 'nothing that agrees with it was given'}")
-    print(f"ids       {ledger.ids:,} of {size:,} computed\nblobs     {blobs}")
-    end = f"ANCHORED{'' if covered == size else ' IN PART'} by {'; '.join(sources)}"
+    by = "; ".join(sources) or ("nothing given agrees" if given.against else "nothing was given")
+    print(f"against   {by}\nids       {ledger.ids:,} of {size:,} computed\nblobs     {blobs}")
+    end = f"ANCHORED{'' if covered == size else ' IN PART'} by {by}"
     end += f"; entries {covered:,}-{size - 1:,} aren't vouched for" if covered < size else ""
     none = "UNANCHORED: nothing outside this ledger vouches for it (--against RECEIPT)"
     bad = f"{word.replace('_', ' ').upper()}: not to be relied on"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import hashlib
 import json
 import os
@@ -144,6 +145,46 @@ def test_wrong_id_at_the_end_is_found(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join([*lines, b""]))
     said = call(path)
     assert (12, True) == (said.returncode, "entry 15: wrong_id" in said.stdout)
+
+
+def test_what_was_given_is_told_from_nothing(tmp_path: Path) -> None:
+    """No head, and a head that disagrees, are two things; one finding is one, one entry too."""
+    alone = call(GOLDEN / "ledger.jsonl").stdout
+    assert "against   nothing was given\n" in alone
+    assert "16 entries, 0 findings" in alone
+    name = json.loads((GOLDEN / "ledger.jsonl").read_bytes().splitlines()[0])["ledger"]
+    wrong = f"fairtrial:{name}@3#{'A' * 43}="
+    beside = call(GOLDEN / "ledger.jsonl", "--against", wrong).stdout
+    assert "against   nothing given agrees\n" in beside
+    assert "16 entries, 1 finding, root" in beside
+    assert f"{name}, size 3, root {'0' * 64}" in beside
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes((GOLDEN / "ledger.jsonl").read_bytes().partition(b"\n")[0] + b"\n")
+    assert "record    1 entry, 0 findings" in call(path).stdout
+
+
+def test_a_log_beside_the_linked_database_is_seen(tmp_path: Path) -> None:
+    """SQLite reads the log beside the file that a link leads to, so that is where it's sought."""
+    (tmp_path / "real").mkdir()
+    real = Path(shutil.copy(GOLDEN / "ledger.db", tmp_path / "real" / "ledger.db"))
+    link = tmp_path / "link.db"
+    link.symlink_to(real)
+    assert "16 entries, " in call(link).stdout
+    (tmp_path / "real" / "ledger.db-wal").write_bytes(b"")
+    said = call(link)
+    assert (8, True) == (said.returncode, "write-ahead mode" in said.stderr)
+
+
+def test_names_are_shown_without_control_characters(tmp_path: Path) -> None:
+    """What a file is called can't move the cursor of whoever checks a ledger."""
+    said = call(tmp_path / "no\x1b[2J.jsonl")
+    assert (8, False) == (said.returncode, "\x1b" in said.stderr)
+    line = (GOLDEN / "ledger.jsonl").read_bytes().splitlines()[0]
+    root = base64.b64encode(hashlib.sha256(b"\0" + line).digest()).decode()
+    receipt = tmp_path / "odd\x1b[2J.txt"
+    receipt.write_text(f"fairtrial:{json.loads(line)['ledger']}@1#{root}", encoding="utf-8")
+    said = call(GOLDEN / "ledger.jsonl", "--against", str(receipt))
+    assert "ANCHORED IN PART by odd?[2J.txt given by you" in said.stdout
 
 
 @pytest.mark.parametrize(
