@@ -8,15 +8,18 @@ Rules:
 - The bytes stand in a file of their own before they leave the ledger. The entry that names them
   comes after: an opening that is killed in between is made good by the next one.
 - A whole entry that only lacked its newline is completed; nothing was lost, so nothing is recorded.
+- A file in quarantine whose place isn't the end of an entry is of a ledger that lay here before:
+  it stays where it is, and no entry names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from fairtrial.ledger.borders import not_borders
 from fairtrial.ledger.canonical import sha256_hex
 from fairtrial.ledger.errors import IntegrityError, TornError
 from fairtrial.ledger.events import Recover
@@ -107,19 +110,39 @@ def record_torn(trial: Trial) -> None:
     files = sorted(_quarantine(trial.path).glob(f"{trial.path.name}-*.torn"))
     if not files:
         return
-    events = (event for _, event in trial.read())
-    known = {(one.offset, one.sha256) for one in events if isinstance(one, Recover)}
-    for file in files:
-        data = file.read_bytes()
-        offset, digest = int(file.stem.split("-")[-2]), sha256_hex(data)
-        if (offset, digest) not in known:
-            trial.append(partial(_event, offset=offset, length=len(data), sha256=digest))
+    known = set(_recorded(trial))
+    fresh = [one for one in map(_set_aside, files) if (one.offset, one.sha256) not in known]
+    foreign = not_borders(trial.store.read() if fresh else (), {one.offset for one in fresh})
+    for one in fresh:
+        if one.offset not in foreign:
+            trial.append(partial(_event, torn=one))
+
+
+class _SetAside(NamedTuple):
+    """Torn bytes in quarantine."""
+
+    offset: int
+    length: int
+    sha256: str
+
+
+def _set_aside(file: Path) -> _SetAside:
+    data = file.read_bytes()
+    return _SetAside(int(file.stem.split("-")[-2]), len(data), sha256_hex(data))
+
+
+def _recorded(trial: Trial) -> Iterator[tuple[int, str]]:
+    """Yields place and digest of the torn bytes that entries name."""
+    for number in range(1, next_number(trial.log.state, "recover", "")):
+        event = trial.log.find("", "recover", number=number)
+        assert isinstance(event, Recover), "numbers of recoveries have no gap"
+        yield event.offset, event.sha256
 
 
 def _quarantine(ledger: Path) -> Path:
     return side_folder(ledger) / "quarantine"
 
 
-def _event(state: State, *, offset: int, length: int, sha256: str) -> Recover:
+def _event(state: State, *, torn: _SetAside) -> Recover:
     number = next_number(state, "recover", "")
-    return Recover(number=number, offset=offset, length=length, sha256=sha256)
+    return Recover(number=number, offset=torn.offset, length=torn.length, sha256=torn.sha256)

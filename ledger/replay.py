@@ -39,7 +39,7 @@ from .findings import (
 )
 from .port import LogStore, StoreFinding
 from .state import Experiment, PlanReader, State, is_blinded
-from .walk import Walk, check_pointers, check_redacted, walk_entries
+from .walk import Walk, check_borders, check_pointers, check_redacted, walk_entries
 
 __all__ = (
     "FINDINGS_MAX",
@@ -86,6 +86,7 @@ def replay(
     _read(walk, store)
     check_pointers(walk, store)
     check_redacted(walk, store)
+    check_borders(walk, store)
     vouched = _vouched(walk, claims, vouch)
     if numbers is None:
         walk.skipped["numbers"] = "not asked for"

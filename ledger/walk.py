@@ -18,6 +18,7 @@ from operator import gt
 
 import msgspec
 
+from .borders import not_borders
 from .canonical import event_id, unknown_kind
 from .entry import FIRST_PREV, Entry, may_be_entry, parse_entry
 from .errors import LedgerError, NewerError, PlanMissingError
@@ -45,7 +46,14 @@ from .port import Block, LogStore, StoreFinding
 from .run_fold import RUN, fold_run
 from .state import Experiment, PlanReader, State
 
-__all__ = ("Walk", "check_pointers", "check_redacted", "misplaced", "walk_entries")
+__all__ = (
+    "Walk",
+    "check_borders",
+    "check_pointers",
+    "check_redacted",
+    "misplaced",
+    "walk_entries",
+)
 
 _STEPS_MAX = 20
 
@@ -68,6 +76,7 @@ class Walk(Finder):
         self.time = ""
         self.steps_back: list[int] = []
         self.recoveries = self.bytes = 0
+        self.torn_at: dict[int, int] = {}
         self.ledger = ""
         self.rules_stopped = False
         self.without_plan: tuple[int, str] | None = None
@@ -248,6 +257,8 @@ def _note(walk: Walk, entry: Entry, seq: int, event: Event) -> None:
         if event.offset > walk.bytes:
             expected = f"torn bytes after at most {walk.bytes} bytes of entries"
             walk.find("rules", "broken_rule", seq, expected, f"byte {event.offset}")
+        elif event.offset < walk.bytes:
+            walk.torn_at.setdefault(event.offset, seq)
     if isinstance(event, (Open, Key, Anchor, Sign)):
         walk.signed.append(SignedCase(seq, event, entry.time))
     _note_pointers(walk, seq, event)
@@ -320,6 +331,18 @@ def _check_erasable(walk: Walk, data: bytes, user: int) -> None:
     if walk.without_plan is not None and _KEPT.search(data):
         expected = "no redact of what the record is checked by"
         walk.find("rules", "broken_rule", user, expected, "a blob that can't be erased")
+
+
+def check_borders(walk: Walk, store: LogStore) -> None:
+    """Checks that torn bytes which were set aside had followed a whole entry."""
+    try:
+        wrong = not_borders(store.read() if walk.torn_at else (), walk.torn_at)
+    except LedgerError:
+        # What can't be read is a finding of the walk.
+        return
+    for offset in sorted(wrong):
+        expected = "torn bytes where an entry ends"
+        walk.find("rules", "broken_rule", walk.torn_at[offset], expected, f"byte {offset}")
 
 
 def check_pointers(walk: Walk, store: LogStore) -> None:

@@ -159,13 +159,18 @@ def test_time_that_there_is_none_is_corrupt(case: Case, agreed: Agreed, time: by
     assert "corrupt" == agreed(case)
 
 
-def test_torn_bytes_beyond_the_ledger_are_corrupt(case: Case) -> None:
-    """What was set aside began at most where the entries before it ended."""
+def test_torn_bytes_follow_a_whole_entry(case: Case) -> None:
+    """What was set aside began where an entry before it ended, the last one or an earlier one."""
     entries = case.entries()
-    size = sum(len(data) + 1 for data in entries)
-    for offset, record in ((size, "intact"), (size + 1, "corrupt")):
+    first, size = len(entries[0]) + 1, sum(len(data) + 1 for data in entries)
+    good, bad = (0, first, size), (1, first - 1, first + 1, size - 1, size + 1)
+    for offset in (*good, *bad):
         event = encode_event(Recover(number=1, offset=offset, length=3, sha256="0" * 64))
         events = [*(parse_entry(data).event for data in entries), event]
         case.put(rechained([*entries, entries[-1]], partial(_stored, events)))
-        assert record == case.replay().record
+        report = case.replay()
+        assert ("intact" if offset in good else "corrupt") == report.record
+        found = [(one.code, one.seq, one.found) for one in report.findings]
+        wrong = [("broken_rule", len(entries), f"byte {offset}")]
+        assert ([] if offset in good else wrong) == found
         case.put(entries)

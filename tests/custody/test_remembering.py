@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairtrial.custody.trial import open_trial
+from fairtrial.engine.inspecting import replay_ledger
 from fairtrial.ledger.canonical import sha256_hex
 from fairtrial.ledger.errors import IntegrityError, RolledBackError
 from fairtrial.ledger.events import Adopt, Recover
@@ -52,6 +53,14 @@ def inside_entry(count: int) -> Callable[[bytes], bytes]:
     )
 
 
+def put_in_quarantine(path: Path, data: bytes, *, offset: int) -> None:
+    """Leaves torn bytes as an opening does that is killed before it puts them on record."""
+    name = f"{path.name}-{offset}-{sha256_hex(data)[:16]}.torn"
+    quarantine = side_folder(path) / "quarantine"
+    quarantine.mkdir(exist_ok=True)
+    (quarantine / name).write_bytes(data)
+
+
 CUTS: dict[str, Callable[[bytes], bytes]] = {
     "inside entry 2": inside_entry(2),
     "inside entry 4": inside_entry(4),
@@ -83,10 +92,25 @@ def test_rolled_back_ledger_gets_no_recovery_on_record(tmp_path: Path, name: str
     grown(path)
     path.write_bytes(older)
     shutil.rmtree(side_folder(path) / "cache")
-    quarantine = side_folder(path) / "quarantine"
-    quarantine.mkdir()
-    (quarantine / f"{name}-900-{sha256_hex(b'{')[:16]}.torn").write_bytes(b"{")
+    put_in_quarantine(path, b"{", offset=0)
     refused(path)
+
+
+def test_quarantine_of_an_earlier_ledger_is_not_put_on_record(tmp_path: Path) -> None:
+    """Torn bytes at a place where no entry of this ledger ends are left to the one before it."""
+    path = tmp_path / "ledger.jsonl"
+    with open_trial(path, actor="tester", create=True):
+        pass
+    size = path.stat().st_size
+    for offset in (1, size - 1, size + 1, 9 * size):
+        put_in_quarantine(path, b"{", offset=offset)
+    put_in_quarantine(path, b'{"v":', offset=size)
+    with open_trial(path, actor="tester") as trial:
+        found = [event.offset for _, event in trial.read() if isinstance(event, Recover)]
+    assert [size] == found
+    assert "intact" == replay_ledger(path).record
+    with open_trial(path, actor="tester") as trial:
+        assert 2 == trial.log.state.size
 
 
 @pytest.mark.parametrize("with_cache", [True, False])
