@@ -14,6 +14,8 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from fairtrial.custody.blinding import has_labels, names_of
@@ -117,10 +119,17 @@ def look(trial: Trial, known: Experiment, number: int | None = None) -> Look:
 
 
 class Conclusion(NamedTuple):
-    """A result with its long form, the bytes of `result --json`."""
+    """A result with its long form.
+
+    Attributes:
+        event: The result.
+        detail: The bytes of its long form.
+        measured_in: What the numbers of an endpoint are measured in, by its name, where known.
+    """
 
     event: Result
     detail: bytes
+    measured_in: Mapping[str, str] = MappingProxyType({})
 
 
 def result(

@@ -11,7 +11,9 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from fairtrial.custody.sealing import opened_looks
@@ -21,7 +23,7 @@ from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.state import Experiment, is_blinded, is_ended
 from fairtrial.protocols.assigning import is_assigned
 from fairtrial.verdicts.interim import FutilityNote, futility_notes
-from fairtrial.verdicts.wording import in_points
+from fairtrial.verdicts.wording import differences_in, in_points
 
 from .status import next_command, state_word
 from .story import targets_of
@@ -44,6 +46,7 @@ class LookView(NamedTuple):
         notes: what is left to hope for, where the protocol asks.
         noun: what a difference is counted in: pairs, or units that are in one arm each.
         target: the precision that a threshold rule is held against; None for a comparison.
+        measured_in: what the differences of an endpoint are measured in, by its name, where known.
     """
 
     planned: int
@@ -57,6 +60,7 @@ class LookView(NamedTuple):
     notes: tuple[FutilityNote, ...]
     noun: str
     target: float | None = None
+    measured_in: Mapping[str, str] = MappingProxyType({})
 
 
 def read_look_view(ledger: Path, look: Look) -> LookView:
@@ -82,6 +86,7 @@ def read_look_view(ledger: Path, look: Look) -> LookView:
         notes=notes,
         noun="units" if is_assigned(protocol) else "pairs",
         target=next(iter(targets_of(protocol).values()), None),
+        measured_in=differences_in(protocol),
     )
 
 

@@ -20,7 +20,7 @@ from fairtrial.custody.anchor_setup import anchor_setup
 from fairtrial.custody.anchoring import Sealed, seal, setup_for
 from fairtrial.custody.files import list_files
 from fairtrial.custody.sealing import Seals, check_no_crossing
-from fairtrial.custody.trial import Trial, open_trial
+from fairtrial.custody.trial import Reader, Trial, open_trial
 from fairtrial.custody.waiting import Waiting, check_run_allowed, waiting_for
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
@@ -30,6 +30,7 @@ from fairtrial.ledger.events import (
     Withdraw,
 )
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, is_final
+from fairtrial.verdicts.wording import measured_in
 
 from .checking import Checked, check_before_record, check_plan
 from .concluding import Conclusion, look, result
@@ -293,13 +294,17 @@ def result_of(
         known = trial.open_experiment(name)
         if known.result is not None:
             _anchor_again(trial, known, key)
-            return result(trial, known), trial.keep_receipt("result")
+            return _measured(trial, known, result(trial, known)), trial.keep_receipt("result")
         setup = setup_for(trial, known, key)
         if stop or is_final(known):
             end_dead_session(trial, known)
         concluded = result(trial, known, stop=stop, reason=reason)
         seal(trial, setup, known)
-        return concluded, trial.keep_receipt("result")
+        return _measured(trial, known, concluded), trial.keep_receipt("result")
+
+
+def _measured(trial: Reader, known: Experiment, concluded: Conclusion) -> Conclusion:
+    return concluded._replace(measured_in=measured_in(trial.protocol(known)))
 
 
 def amend_protocol(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def command(
     concluded, receipt = result_of(
         ledger, experiment, actor=actor, stop=stop, reason=reason, key=key
     )
-    detail: dict[str, Any] = msgspec.json.decode(concluded.detail)
+    detail = _measured(msgspec.json.decode(concluded.detail), concluded.measured_in)
     (now,) = status(ledger, concluded.event.experiment)
     if now.waiting:
         detail |= {"counts": False, "waiting": now.waiting}
@@ -85,6 +86,23 @@ def command(
     out.end(detail, receipt=receipt, next_command=following)
     # A gate is passed by what counts.
     return "gate_other" if gate and now.waiting else _ending(concluded.event.verdict, gate)
+
+
+def _measured(detail: dict[str, Any], measured_in: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the long form with what the numbers of its endpoints are measured in."""
+
+    def with_unit(shape: dict[str, Any]) -> dict[str, Any]:
+        endpoints = [
+            {**one, "measured_in": measured_in.get(one["name"])} for one in shape["endpoints"]
+        ]
+        return {**shape, "endpoints": endpoints}
+
+    comparisons = []
+    for each in detail["comparisons"]:
+        second = each.get("without_invalidated")
+        beside = {"without_invalidated": with_unit(second)} if second is not None else {}
+        comparisons.append({**with_unit(each), **beside})
+    return {**detail, "comparisons": comparisons}
 
 
 def _ending(verdict: str, gate: tuple[str, ...]) -> Ending:

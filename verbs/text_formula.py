@@ -13,7 +13,7 @@ from __future__ import annotations
 from fairtrial.verdicts.power_terms import PowerTerms
 from fairtrial.verdicts.power_values import PowerReport
 
-from .text_numbers import difference, plain, signed
+from .text_numbers import difference, measured, plain
 
 __all__ = ("assumed_text", "formula_text")
 
@@ -43,10 +43,9 @@ def _power_parts(report: PowerReport, terms: PowerTerms) -> list[str]:
         above = f" above the margin of {_size(terms.margin, terms)}" if terms.margin else ""
         return [f"{power:.2f} for a difference of {_size(abs(effect), terms)}{above}"]
     word = "equivalence" if terms.rule == "equivalence" else "non-inferiority"
-    at = difference(effect, points=True) if terms.points else signed(effect)
     return [
         f"{power:.2f} to show {word} within {_size(terms.margin, terms)}"
-        f" at a true difference of {at.removeprefix('+')}"
+        f" at a true difference of {_size(effect, terms)}"
     ]
 
 
@@ -71,4 +70,5 @@ def _table_text(report: PowerReport, terms: PowerTerms, why: str) -> str:
 
 
 def _size(number: float, terms: PowerTerms) -> str:
-    return difference(number, points=terms.points).removeprefix("+")
+    text = difference(number, points=terms.points).removeprefix("+")
+    return measured(text, terms.measured_in)

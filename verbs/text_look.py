@@ -17,7 +17,7 @@ from fairtrial.ledger.events import Look, LookComparison, LookEndpoint
 from fairtrial.verdicts.interim import FutilityNote
 
 from .output import label
-from .text_numbers import count, difference, interval, p_value, quantity
+from .text_numbers import count, difference, interval, named, p_value, quantity
 from .text_rule import precision_text
 from .text_why import why_text
 
@@ -45,7 +45,7 @@ def look_text(
     if not view.hidden:
         for comparison in look.comparisons:
             if view.target is None:
-                lines += _comparison_lines(comparison, view.in_points, view.noun)
+                lines += _comparison_lines(comparison, view)
             else:
                 lines += _rule_lines(comparison, view.target)
         lines += [label("note", _note_text(note)) for note in view.notes]
@@ -85,12 +85,12 @@ def _goes_on(look: Look, view: LookView) -> str:
     return "it did; the experiment has ended since" if view.ended else "yes"
 
 
-def _comparison_lines(
-    comparison: LookComparison, in_points: frozenset[str], noun: str
-) -> Iterator[str]:
+def _comparison_lines(comparison: LookComparison, view: LookView) -> Iterator[str]:
     yield f"{comparison.treatment} minus {comparison.control}"
     for endpoint in comparison.endpoints:
-        yield label(endpoint.name, _endpoint_text(endpoint, endpoint.name in in_points, noun))
+        name = named(endpoint.name, view.measured_in.get(endpoint.name))
+        points = endpoint.name in view.in_points
+        yield label(name, _endpoint_text(endpoint, points, view.noun))
 
 
 def _rule_lines(comparison: LookComparison, target: float) -> Iterator[str]:

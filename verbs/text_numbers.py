@@ -6,6 +6,7 @@ Rules:
 - A share is a percentage with one decimal, a difference of shares is in points with its sign.
 - A p-value has two significant digits; below one in a million it is said to be below that.
 - A number that doesn't exist is a word, never 0.
+- What a number is measured in stands beside its name, unless the name says it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ __all__ = (
     "difference",
     "duration",
     "interval",
+    "measured",
+    "named",
     "p_value",
     "plain",
     "quantity",
@@ -28,8 +31,21 @@ __all__ = (
 )
 
 ABSENT = "none"
+# Words in a name that say what it is measured in.
+_SAID = {
+    "usd": {"usd", "dollar", "dollars"},
+    "tokens": {"token", "tokens"},
+    "s": {"s", "sec", "secs", "second", "seconds"},
+}
 # Text of drivers and people may hold escape sequences that a terminal would obey.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+def named(name: str, measured_in: str | None) -> str:
+    """Returns an endpoint's name, with what it is measured in where the name doesn't say it."""
+    if measured_in is None or _SAID[measured_in] & set(re.split("[^a-z]+", name.lower())):
+        return name
+    return f"{name} ({measured_in})"
 
 
 def count(number: int) -> str:
@@ -62,6 +78,11 @@ def signed(number: float | None, *, digits: int = 4) -> str:
     """Returns a number with its sign."""
     text = plain(number, digits=digits)
     return text if number is None or number < 0 else f"+{text}"
+
+
+def measured(text: str, measured_in: str | None) -> str:
+    """Returns a number's text with what it is measured in, where that is known."""
+    return text if measured_in is None else f"{text} {measured_in}"
 
 
 def value(number: float | None, *, points: bool) -> str:

@@ -22,7 +22,7 @@ from fairtrial.verdicts.power_terms import PowerTerms
 
 from .output import label
 from .text_formula import assumed_text, formula_text
-from .text_numbers import clip, count, difference, plain, quantity
+from .text_numbers import clip, count, difference, measured, plain, quantity
 from .text_rule import capacity_text
 
 __all__ = ("boundary_text", "power_text")
@@ -43,8 +43,7 @@ def power_text(answer: PowerAnswer) -> str:
     if answer.simulation is None:
         lines.append(label("simulated", f"no: {answer.why_not}"))
     else:
-        points = answer.terms is not None and answer.terms.points
-        lines += _simulation_lines(answer.simulation, points=points)
+        lines += _simulation_lines(answer.simulation, answer.terms)
     lines += [
         label("refused", f"{name}: {sentence}     (register would refuse)")
         for name, sentence in formula.refused.items()
@@ -52,30 +51,32 @@ def power_text(answer: PowerAnswer) -> str:
     return "\n".join(lines)
 
 
-def _simulation_lines(found: Simulation, *, points: bool) -> Iterator[str]:
+def _simulation_lines(found: Simulation, terms: PowerTerms | None) -> Iterator[str]:
     yield label("simulated", f"{count(found.runs)} runs a case, seed {found.seed}")
     several = len(found.assumptions) > 1
     if not several:
         yield label("", f"assumed: {_assumed_text(found.assumed)}")
     for each in found.assumptions:
-        yield from _comparison_lines(each, several=several, points=points)
+        yield from _comparison_lines(each, terms, several=several)
     if found.stated is not None:
         yield label("", f"the file says: {clip(found.stated, 120)}")
     if found.not_simulated:
         yield label("left out", "; ".join(found.not_simulated))
     for case in found.cases:
-        yield from _case_lines(case, found.runs, points=points)
+        yield from _case_lines(case, found.runs, terms)
     same = f"{count(found.agreed)} of {count(found.checked)}"
     yield label("checked", f"computed again from events: {same} runs came out alike")
 
 
-def _comparison_lines(found: AssumedComparison, *, several: bool, points: bool) -> Iterator[str]:
+def _comparison_lines(
+    found: AssumedComparison, terms: PowerTerms | None, *, several: bool
+) -> Iterator[str]:
     """Yields what one of several comparisons assumes, and what its saving does."""
     own = f"assumed of {found.comparison}: " if several else "assumed: "
     if several and found.pairs is None:
         yield label("", f"{own}nothing, it follows from the others")
     elif several and found.pairs is not None:
-        truth = difference(found.effect, points=points)
+        truth = _truth(found.effect, terms)
         effect = "" if found.effect is None else f"true difference {truth}, "
         yield label("", f"{own}{effect}{_assumed_text(found.pairs)}")
     if found.saving is not None:
@@ -127,10 +128,17 @@ def _share(case: SimulationCase, runs: int) -> str:
     return f"{100 * case.intended:.1f} % ({range_}, {quantity(runs, 'run')})"
 
 
-def _case_lines(case: SimulationCase, runs: int, *, points: bool) -> Iterator[str]:
+def _truth(effect: float | None, terms: PowerTerms | None) -> str:
+    """Returns a true difference in what the first primary endpoint is measured in."""
+    if terms is None or effect is None:
+        return difference(effect, points=False)
+    return measured(difference(effect, points=terms.points), terms.measured_in)
+
+
+def _case_lines(case: SimulationCase, runs: int, terms: PowerTerms | None) -> Iterator[str]:
     name, word = _NAMES[case.name], "power" if case.name == "at_effect" else "type-I error"
     verdicts = ", ".join(f"{word} {100 * part:.1f} %" for word, part in case.verdicts.items())
-    truth = f"true difference {difference(case.effect, points=points)}"
+    truth = f"true difference {_truth(case.effect, terms)}"
     if case.name == "at_saving_border":
         truth += " and no more saved than the least"
     yield label(name, f"{truth}: {word} {_share(case, runs)}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from .output import label
 from .text_designs import assigned_lines, saving_lines, second_head, win_rate_lines
-from .text_numbers import clip, count, difference, interval, p_value, quantity, usd, value
+from .text_numbers import clip, count, difference, interval, named, p_value, quantity, usd, value
 from .text_rule import rule_lines
 from .text_tipping import tipping_lines
 from .text_why import why_text
@@ -157,7 +157,8 @@ def table_lines(endpoints: Sequence[Detail], control: str, treatment: str) -> It
     """Yields the table of arms, difference and interval, a row an endpoint."""
     rows = [["", control, treatment, "difference", "interval", ""]]
     for endpoint in endpoints:
-        rows += [_row(endpoint["name"], endpoint, endpoint, control, treatment)]
+        name = named(endpoint["name"], endpoint.get("measured_in"))
+        rows += [_row(name, endpoint, endpoint, control, treatment)]
         if "log" in endpoint:
             rows += [_row("  as a ratio", endpoint["log"], endpoint, control, treatment)]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
@@ -307,18 +308,17 @@ def _how_counted(found: Detail) -> str:
 def look_lines(comparison: Detail) -> Iterator[str]:
     """Yields the looks of a comparison, a line each."""
     for look in comparison["looks"]:
-        points = next(
-            one["in_points"] for one in comparison["endpoints"] if one["name"] == look["endpoint"]
-        )
-        yield look_row_text(look, points=points)
+        endpoint = next(one for one in comparison["endpoints"] if one["name"] == look["endpoint"])
+        yield _look_row_text(look, endpoint)
 
 
-def look_row_text(look: Detail, *, points: bool) -> str:
+def _look_row_text(look: Detail, endpoint: Detail) -> str:
     """Returns one endpoint at one look in a line."""
+    points, unit = endpoint["in_points"], endpoint.get("measured_in")
+    name = named(look["endpoint"], None if endpoint["scale"] == "log" else unit)
     head = label(
         f"look {look['look']}",
-        f"{count(look['n'])} units   {look['endpoint']}"
-        f" {difference(look['estimate'], points=points)}",
+        f"{count(look['n'])} units   {name} {difference(look['estimate'], points=points)}",
     )
     if not look["eligible"]:
         return f"{head}   cannot decide ({why_text(look['why_not'])})"

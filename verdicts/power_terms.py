@@ -14,7 +14,7 @@ import msgspec
 from fairtrial.ledger.protocol import Protocol, primaries
 
 from .boundaries import BY_CLUSTER, is_anytime
-from .wording import in_points
+from .wording import differences_in, in_points
 
 __all__ = ("PowerTerms", "lacking_assumption", "power_terms")
 
@@ -25,6 +25,7 @@ class PowerTerms(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rule: the first of the registered rules, with its `margin`.
         points: differences are shares.
+        measured_in: what differences are measured in; None where that isn't known.
         discordance: assumed by the protocol, as are `sd`, `icc` and `missing`.
         why_not: why the formula knows no power; None where it does.
     """
@@ -32,6 +33,7 @@ class PowerTerms(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     margin: float
     points: bool
+    measured_in: str | None = None
     discordance: float | None
     sd: float | None
     icc: float | None
@@ -46,6 +48,7 @@ def power_terms(protocol: Protocol) -> PowerTerms:
         rule=protocol.decision.rule[0],
         margin=protocol.decision.margin or 0.0,
         points=in_points(primaries(protocol)[0]),
+        measured_in=differences_in(protocol).get(primaries(protocol)[0].name),
         discordance=assume.discordance,
         sd=assume.sd,
         icc=_icc(protocol),

@@ -6,7 +6,8 @@ Rules:
 - A column's name is the noun: units in column `ticket` are tickets, a cluster in column `customer`
   is a customer. A name that is no word (`id`, `x1`) gives way to unit and cluster.
 - Where each unit is its own cluster, the cluster's noun is the unit's.
-- A difference of shares is said in percentage points, any other as a plain number.
+- A difference of shares is said in percentage points, any other as a plain number; what money,
+  tokens and time are measured in is known of the field that an endpoint is of.
 """
 
 from __future__ import annotations
@@ -23,8 +24,19 @@ from fairtrial.protocols.assigning import is_assigned
 from .boundaries import guards_of
 from .slot_values import YES_OR_NO
 
-__all__ = ("cluster_noun", "in_points", "plan_facts", "plural", "sentence", "unit_noun")
+__all__ = (
+    "cluster_noun",
+    "differences_in",
+    "in_points",
+    "measured_in",
+    "plan_facts",
+    "plural",
+    "sentence",
+    "unit_noun",
+)
 
+# What the fields of an outcome that have a unit are measured in.
+_MEASURES = {"usd": "usd", "usd_incurred": "usd", "tokens": "tokens", "duration_seconds": "s"}
 _WORD = re.compile(r"[a-z][a-z]+(?:[_ -][a-z]+)*", re.IGNORECASE)
 
 
@@ -53,6 +65,21 @@ def in_points(endpoint: Endpoint) -> bool:
     """Returns whether differences of an endpoint are differences of shares."""
     share = endpoint.type in (*YES_OR_NO, "win_rate") or endpoint.bounds == (0.0, 1.0)
     return share and endpoint.scale == "raw"
+
+
+def measured_in(protocol: Protocol) -> dict[str, str]:
+    """Returns what the numbers of each endpoint are measured in; those of others are left out."""
+    return {
+        one.name: _MEASURES[one.value]
+        for one in protocol.endpoints
+        if one.value in _MEASURES and not in_points(one) and one.type != "win_rate"
+    }
+
+
+def differences_in(protocol: Protocol) -> dict[str, str]:
+    """Returns what differences of each endpoint are measured in: those of logarithms in nothing."""
+    logarithms = {one.name for one in protocol.endpoints if one.scale == "log"}
+    return {name: unit for name, unit in measured_in(protocol).items() if name not in logarithms}
 
 
 def plan_facts(
