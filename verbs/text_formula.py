@@ -41,16 +41,16 @@ def _power_parts(report: PowerReport, terms: PowerTerms) -> list[str]:
         return []
     if terms.rule == "superiority":
         above = f" above the margin of {_size(terms.margin, terms)}" if terms.margin else ""
-        return [f"{power:.2f} for a difference of {_size(abs(effect), terms)}{above}"]
+        return [f"{100 * power:.1f} % for a difference of {_size(abs(effect), terms)}{above}"]
     word = "equivalence" if terms.rule == "equivalence" else "non-inferiority"
     return [
-        f"{power:.2f} to show {word} within {_size(terms.margin, terms)}"
+        f"{100 * power:.1f} % to show {word} within {_size(terms.margin, terms)}"
         f" at a true difference of {_size(effect, terms)}"
     ]
 
 
 def _smallest_parts(report: PowerReport, terms: PowerTerms) -> list[str]:
-    least, share = report.smallest_difference, f"{100 * report.target:.0f} %"
+    least, share = report.smallest_difference, f"{100 * report.target:g} %"
     if least is None or terms.rule == "equivalence":
         return []
     if terms.rule == "superiority":

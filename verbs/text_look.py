@@ -69,7 +69,7 @@ def _size_text(look: Look) -> str:
 
 def _note_text(note: FutilityNote) -> str:
     chance = f"{note.endpoint}: if the trend goes on, the last look crosses with chance"
-    text = f"{chance} {note.conditional_power:.2f}"
+    text = f"{chance} {100 * note.conditional_power:.1f} %"
     return f"{text}; registered as futile, and binds nobody" if note.is_futile else text
 
 

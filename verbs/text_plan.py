@@ -150,8 +150,8 @@ def _power_lines(design: Design) -> list[str]:
         lines.append(
             label(
                 "simulated",
-                f"power {simulated.power:.2f} in {count(simulated.runs)} runs;"
-                f" type-I error {simulated.type_i_error:.3f};"
+                f"power {100 * simulated.power:.1f} % in {count(simulated.runs)} runs;"
+                f" type-I error {100 * simulated.type_i_error:.1f} %;"
                 f" {simulated.expected_units:.0f} units on average",
             )
         )

@@ -18,7 +18,7 @@ from typing import Any
 from .output import label
 from .text_designs import assigned_lines, saving_lines, second_head, win_rate_lines
 from .text_numbers import clip, count, difference, interval, named, p_value, quantity, usd, value
-from .text_rule import rule_lines
+from .text_rule import reason_words, rule_lines
 from .text_tipping import tipping_lines
 from .text_why import why_text
 
@@ -85,7 +85,7 @@ def result_text(detail: Detail) -> str:
     lines += [label("amended", _deviation(one)) for one in detail["deviations"]]
     if len(detail["comparisons"]) > 1:
         lines += [
-            label("", f"{one['name']}: {one['verdict']}, {one['reason']}")
+            label("", f"{one['name']}: {one['verdict']}, {_reason(detail, one)}")
             for one in detail["comparisons"]
         ]
     return "\n".join([*lines, verdict_line(detail)])
@@ -364,8 +364,12 @@ def _deviation(one: Detail) -> str:
 
 def verdict_line(detail: Detail) -> str:
     """Returns the verdict with its reason and its evidence."""
-    text = f"{detail['verdict'].upper()}: {detail['reason']}"
+    text = f"{detail['verdict'].upper()}: {_reason(detail, detail)}"
     return label("VERDICT", f"{text}\n{evidence_text(detail)}")
+
+
+def _reason(detail: Detail, one: Detail) -> str:
+    return str(one["reason"]) if detail.get("rule") is None else reason_words(one["reason"])
 
 
 def evidence_text(detail: Detail) -> str:

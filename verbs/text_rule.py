@@ -7,10 +7,12 @@ Rules:
 - A bound is shown with its error and with how many independent flags tell as much.
 - A bound that ignores clusters says how often it really errs, as simulated.
 - The capacity table says that it decides nothing.
+- A reason is on record with its bounds as shares; what is printed has percent, as the tables have.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +21,7 @@ from fairtrial.verdicts.power_values import Capacity
 from .output import label
 from .text_numbers import ABSENT, count, plain, quantity, value
 
-__all__ = ("capacity_text", "precision_text", "rule_lines")
+__all__ = ("capacity_text", "precision_text", "reason_words", "rule_lines")
 
 _BOUNDS = {
     "cluster_aware": "cluster-aware",
@@ -28,6 +30,11 @@ _BOUNDS = {
     "wilson": "Wilson",
 }
 _THRESHOLDS_MAX = 20
+# The bounds and the target in the reason of a rule's verdict; what stands on record stays so.
+_SHARES = re.compile(
+    r"(?:(?<=bound )|(?<=may be, )|(?<=[0-9] to )|(?<=the target ))[01](?:\.[0-9]+)?"
+    r"(?= to [01]\.|, spans | is below | reaches |$|[;,] | in )"
+)
 
 Detail = Mapping[str, Any]
 
@@ -56,6 +63,14 @@ def rule_lines(rule: Detail, units: Detail) -> Iterator[str]:
         yield label("capacity", what)
         yield from _table(_capacity_rows(rule["capacity"]))
     yield label("threshold", "\n".join(_threshold_lines(judged["thresholds"])))
+
+
+def reason_words(reason: str) -> str:
+    """Returns the reason of a rule's verdict with its shares as percent."""
+    # Bounds are on record with three decimals, a target as it is registered.
+    return _SHARES.sub(
+        lambda found: f"{100 * float(found[0]):{'.1f' if len(found[0]) == 5 else 'g'}} %", reason
+    )
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

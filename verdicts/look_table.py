@@ -138,8 +138,8 @@ def _lead(sentences: dict[str, str], simulated: SimulatedPower, target: float) -
     sentences.pop("underpowered", None)
     sentences.pop("not_assessed", None)
     if simulated.power < target:
-        power = f"{simulated.power:.2f} in {simulated.runs} simulated runs"
-        sentences["underpowered"] = f"power is {power}, below the target {target:.2f}"
+        power = f"{100 * simulated.power:.1f} % in {simulated.runs} simulated runs"
+        sentences["underpowered"] = f"power is {power}, below the target {100 * target:g} %"
 
 
 def power_blob(report: PowerReport) -> bytes:
@@ -197,12 +197,12 @@ def _is_harm(protocol: Protocol, test: LookTest) -> bool:
 
 
 def _sentence(protocol: Protocol, plan: Plan, units: Units, name: str, found: EndpointPower) -> str:
-    target = f"below the target {protocol.power.target:.2f}"
+    target = f"below the target {100 * protocol.power.target:g} %"
     if name == "impossible":
-        best = f"{found.best_power or 0.0:.2f}"
+        best = f"{100 * (found.best_power or 0.0):.1f} %"
         return f"even under the most favourable assumption power is {best}, {target}"
     if name == "underpowered":
-        return f"power is {found.power or 0.0:.2f} under the assumption, {target}"
+        return f"power is {100 * (found.power or 0.0):.1f} % under the assumption, {target}"
     if name == "not_assessed":
         return "no effect, or no assumption about its spread, was registered"
     return f"no verdict is possible: {_guard_sentence(protocol, plan, units, found)}"

@@ -195,11 +195,11 @@ def _out_of_reach(capacity: Capacity) -> str:
         flagged += f" in family {capacity.best_family}"
     flagged += " were flagged and nothing else"
     if capacity.best_lower is None:
-        return f"{flagged}, there is none, below the target {capacity.target:g}"
-    text = f"{flagged}, the lower bound would be {capacity.best_lower:.3f}"
+        return f"{flagged}, there is none, below the target {100 * capacity.target:g} %"
+    text = f"{flagged}, the lower bound would be {100 * capacity.best_lower:.1f} %"
     if capacity.best_family is not None:
         text += " by Holm, no other family's would be higher, and it is"
-    return f"{text} below the target {capacity.target:g}"
+    return f"{text} below the target {100 * capacity.target:g} %"
 
 
 def _capacity(protocol: Protocol, plan: Plan, units: Units) -> Capacity:

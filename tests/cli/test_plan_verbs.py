@@ -23,7 +23,7 @@ def test_check_says_where_looks_fall_and_what_can_be_found(example: Make) -> Non
         "24 units in 12 sheets, 48 slots (24 units x 2 arms x 1 replicate)",
         "planned 0.75 1.00 of the clusters",
         "0.75 (18 units, 9 sheets) and 1.00 (24 units, 12 sheets) of the information",
-        "power     0.85 for a difference of 50.0 points",
+        "power     85.2 % for a difference of 50.0 points",
         "ceiling 1.00 usd; all slots reserve 0.48",
         "not in git",
     ):

@@ -17,6 +17,7 @@ from fairtrial.verbs.output import label
 from fairtrial.verbs.progress import LINE_SECONDS, LinesSink
 from fairtrial.verbs.text_log import entry_line, read_entry
 from fairtrial.verbs.text_look import look_text
+from fairtrial.verbs.text_rule import reason_words
 from fairtrial.verbs.text_run import progress_line, progress_lines
 from fairtrial.verbs.text_tipping import tipping_lines
 from fairtrial.verbs.text_why import WHY_WORDS, why_text
@@ -238,6 +239,24 @@ def test_look_says_why_a_run_goes_on_or_not(
     text = look_text(look, view)
     assert f"look {number} of 21 (planned {kind} analysis)" in text
     assert text.endswith(label("goes on", goes))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "printed"),
+    [
+        ("lower bound 0.969 reaches the target 0.95", "lower bound 96.9 % reaches the target 95 %"),
+        ("bound 0.070 is below the target 0.07; a b", "bound 7.0 % is below the target 7 %; a b"),
+        (
+            "may be, 0.900 to 1.000, spans the target 1",
+            "may be, 90.0 % to 100.0 %, spans the target 100 %",
+        ),
+        ("A's flags reaches the target 0.9 in b, c", "A's flags reaches the target 90 % in b, c"),
+        ("v0.9 bound: 0.5 degrees, 5 are needed", "v0.9 bound: 0.5 degrees, 5 are needed"),
+    ],
+)
+def test_reason_of_a_rule_has_percent_as_its_tables_have(recorded: str, printed: str) -> None:
+    """Bounds and targets on record are shares; printed they are percent, and nothing else is."""
+    assert printed == reason_words(recorded)
 
 
 def test_tipping_point_says_where_fewer_might_do() -> None:

@@ -98,6 +98,8 @@ def test_a_target_above_what_the_flags_show_is_not_adopted(shell: Shell) -> None
     said = shell.ok("result")
     assert "INCONCLUSIVE" in said.out
     assert "target 97 %" in said.out
+    verdict = said.out[said.out.index("VERDICT") :].splitlines()[0]
+    assert verdict.endswith("95.8 % to 100.0 %, spans the target 97 %")
 
 
 def test_gate_follows_the_judged_arm(shell: Shell) -> None:

@@ -208,7 +208,7 @@ def test_report_leads_over_the_formula(bridge: Any) -> None:
     assert (lead.power < 0.8) == ("underpowered" in report.findings)
     low = msgspec.structs.replace(lead, power=0.1)
     refused = power_findings(trial.protocol, trial.plan, trial.units, simulated=low).refused
-    assert "0.10 in 100 simulated runs" in refused["underpowered"]
+    assert "10.0 % in 100 simulated runs" in refused["underpowered"]
     other = bridge.trial(bridge.units(25, 8), lambda u, a, r: {}, power=POWER)
     with pytest.raises(RefusedError, match="isn't one of this plan"):
         parse_power_report(data, other.protocol, other.plan)

@@ -170,7 +170,7 @@ def test_hopeless_design_is_refused_in_words_of_the_units(bridge: Any) -> None:
         "come from only 4 clusters; a verdict needs at least 6"
         in (found.refused["no_verdict_possible"])
     )
-    assert "below the target 0.80" in found.refused["underpowered"]
+    assert "below the target 80 %" in found.refused["underpowered"]
 
 
 def test_accepted_finding_does_not_refuse(bridge: Any) -> None:

@@ -314,7 +314,7 @@ def test_the_best_bound_is_said_of_the_family_that_has_it() -> None:
     assert best.best_lower is not None
     said = report.refused["impossible"]
     assert said.startswith("even if all 20 units of label 1 in family w were flagged")
-    assert f"would be {best.best_lower:.3f} by Holm" in said
+    assert f"would be {100 * best.best_lower:.1f} % by Holm" in said
     line = "if all 20 of family w were flagged and nothing else, the cluster-aware lower bound"
     assert line in capacity_text(best)
     alone = power_findings(protocol(), *plan_and_units(table, protocol())).capacity
