@@ -8,7 +8,6 @@ Rules:
 - What an arm is made of repeats its driver as registered; the program and the version of Python are
   the machine's. Arms under commitments are left to whoever opens them.
 - Power is computed again by formula; a simulation that leads over it is taken as it was reported.
-  Sentences aren't compared: they may get better, and the numbers that they speak of are.
 """
 
 from __future__ import annotations
@@ -83,22 +82,10 @@ def _digest(value: object) -> object:
 def recorded_power(
     reader: Reader, event: Freeze, protocol: Protocol, plan: Plan, units: Units
 ) -> tuple[object, object] | None:
-    """Returns power as it is computed again and as it is recorded, without sentences.
-
-    None where none is recorded.
-    """
+    """Returns power as it is computed again and as it is recorded; None where none is."""
     if event.power is None:
         return None
     found = reader.get_json(event.power)
     kept = msgspec.convert(found, _Kept)
     again = power_findings(protocol, nominal_plan(protocol, plan), units, simulated=kept.simulated)
-    return _numbers(msgspec.json.decode(msgspec.json.encode(again))), _numbers(found)
-
-
-def _numbers(report: Any) -> Any:
-    # Any: a report that somebody else wrote may be any JSON.
-    if not isinstance(report, dict):
-        return report
-    kept = {name: value for name, value in report.items() if name != "warnings"}
-    refused = kept.get("refused")
-    return kept | ({"refused": sorted(refused)} if isinstance(refused, dict) else {})
+    return msgspec.json.decode(msgspec.json.encode(again)), found

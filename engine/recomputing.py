@@ -11,13 +11,15 @@ Rules:
 - A result whose long form was erased on record is computed again all the same; only the long form
   isn't compared, and that is said.
 - A sealed look is computed again once its arms are unblinded, and skipped before.
-- Floats agree within the tolerances below, everything else exactly.
+- What is compared, and of what only that it is there, says `differing.py`. Other words than this
+  version's are a note with its places, after all that is wrong, and only so many: no number of
+  notes leaves no room for a fault.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -26,7 +28,7 @@ from fairtrial.custody.sealing import Seals
 from fairtrial.custody.trial import Reader
 from fairtrial.ledger.errors import IntegrityError, LedgerError, StoreError
 from fairtrial.ledger.events import Amend, Blob, Freeze, Look, LookPlan, Redact, Register, Result
-from fairtrial.ledger.findings import Finding, Level, NumbersCase
+from fairtrial.ledger.findings import NOTES, Finding, Level, NumbersCase
 from fairtrial.ledger.log import find_event
 from fairtrial.ledger.protocol import (
     Protocol,
@@ -45,21 +47,27 @@ from fairtrial.protocols.units import Units
 from fairtrial.verdicts.look_table import look_table
 
 from .concluding import conclude_event, look_event
+from .differing import Difference, differences
 from .frozen_parts import frozen_parts, recorded_power
 from .registering import amended_looks, rules_of
 
-__all__ = ("ABSOLUTE_TOLERANCE", "RELATIVE_TOLERANCE", "recompute")
+__all__ = ("NOTES_KEPT", "recompute")
 
-# Numbers of another numpy or another processor agree with the recorded ones within these.
-RELATIVE_TOLERANCE = 1e-9
-ABSOLUTE_TOLERANCE = 1e-12
+# Notes that one replay keeps, far fewer than the findings that it does.
+NOTES_KEPT: Final = 100
+_PLACES_NAMED: Final = 3
 
 
 def recompute(reader: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]:
     """Yields how what is computed again differs from what is on record."""
+    notes: list[Finding] = []
     for case in cases:
         try:
-            yield from _check(reader, case)
+            for found in _check(reader, case):
+                if found.code in NOTES:
+                    notes.append(found)
+                else:
+                    yield found
         except (LedgerError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             yield Finding(
                 level="numbers",
@@ -69,6 +77,16 @@ def recompute(reader: Reader, cases: Sequence[NumbersCase]) -> Iterator[Finding]
                 expected="what this entry says",
                 found=str(error),
             )
+    yield from notes[:NOTES_KEPT]
+    if len(notes) > NOTES_KEPT:
+        yield _more_notes(notes[NOTES_KEPT], len(notes) - NOTES_KEPT)
+
+
+def _more_notes(first: Finding, count: int) -> Finding:
+    """Returns that there are further notes, in a note of the kind of the first of them."""
+    return msgspec.structs.replace(
+        first, expected="no further note", found=f"{count} more, from here on"
+    )
 
 
 def _check(reader: Reader, case: NumbersCase) -> Iterator[Finding]:
@@ -100,10 +118,12 @@ def _result(reader: Reader, seq: int, event: Result, known: Experiment) -> Itera
         yield _other_method(seq, again.event.method, event.method)
         return
     same_detail = msgspec.structs.replace(again.event, detail=event.detail)
-    yield from _differences(seq, same_detail, event, level="numbers")
+    found = list(differences(same_detail, event))
     if erased is None:
-        long_form = msgspec.json.decode(again.detail)
-        yield from _differences(seq, long_form, recorded, level="numbers", path="detail")
+        found += differences(msgspec.json.decode(again.detail), recorded, "detail")
+    yield from _findings(seq, found, level="numbers")
+    if erased is None:
+        yield from _same_reason(seq, event, recorded)
         return
     yield Finding(
         level="numbers",
@@ -113,6 +133,14 @@ def _result(reader: Reader, seq: int, event: Result, known: Experiment) -> Itera
         expected="the long form of the result, to compare it with the numbers",
         found=f"erased on record by entry {erased}",
     )
+
+
+def _same_reason(seq: int, event: Result, recorded: Any) -> Iterator[Finding]:
+    """Yields that a result and its long form give two reasons: no version writes that."""
+    # Any: a long form that somebody else wrote may be any JSON.
+    shown = recorded.get("reason") if isinstance(recorded, dict) else None
+    if shown != event.reason:
+        yield _finding(seq, "numbers", "detail.reason", repr(event.reason), repr(shown))
 
 
 def _erased_by(reader: Reader, blob: Blob) -> int | None:
@@ -138,7 +166,7 @@ def _look(reader: Reader, seq: int, event: Look, known: Experiment) -> Iterator[
     if again.method != event.method:
         yield _other_method(seq, again.method, event.method)
         return
-    yield from _differences(seq, again, event, level="numbers")
+    yield from _compared(seq, again, event, level="numbers")
 
 
 def _meaning(reader: Reader, seq: int, event: Register | Amend, media: str) -> Iterator[Finding]:
@@ -148,15 +176,15 @@ def _meaning(reader: Reader, seq: int, event: Register | Amend, media: str) -> I
     protocol = parse_protocol(data, name="protocol", media="toml" if toml else "yaml")
     resolved = reader.blobs.get(event.resolved).decode()
     said = encode_resolved(protocol).decode()
-    yield from _differences(seq, said, resolved, level="rules", path="resolved")
+    yield from _compared(seq, said, resolved, level="rules", path="resolved")
     digests = section_digests(protocol)
-    yield from _differences(seq, digests, event.sections, level="rules", path="sections")
+    yield from _compared(seq, digests, event.sections, level="rules", path="sections")
 
 
 def _amendment(reader: Reader, seq: int, event: Amend, known: Experiment) -> Iterator[Finding]:
     protocol = decode_resolved(reader.blobs.get(event.resolved))
     rules = rules_of(protocol) if known.freeze_seq is not None else None
-    yield from _differences(seq, rules, event.rules, level="rules", path="rules")
+    yield from _compared(seq, rules, event.rules, level="rules", path="rules")
     changed = [
         name
         for name in known.sections.keys() | event.sections.keys()
@@ -164,9 +192,9 @@ def _amendment(reader: Reader, seq: int, event: Amend, known: Experiment) -> Ite
     ]
     old = decode_resolved(reader.blobs.get(known.resolved))
     fields = tuple(coded_field(protocol, one.field) for one in changed_fields(old, protocol))
-    yield from _differences(seq, fields, event.fields, level="rules", path="fields")
+    yield from _compared(seq, fields, event.fields, level="rules", path="fields")
     looks = amended_looks(reader, known, protocol, changed)
-    yield from _differences(seq, looks, event.looks, level="rules", path="looks")
+    yield from _compared(seq, looks, event.looks, level="rules", path="looks")
 
 
 def _plan(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterator[Finding]:
@@ -188,13 +216,13 @@ def _plan(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterato
         ("looks", _table(protocol, plan, units), event.looks),
         ("arms", _terms(protocol), _frozen_terms(event)),
     ):
-        yield from _differences(seq, expected, found, level="rules", path=path)
+        yield from _compared(seq, expected, found, level="rules", path=path)
     yield from _openings(reader, seq, event, known)
     for part in frozen_parts(reader, event, protocol):
-        yield from _differences(seq, part.expected, part.found, level="rules", path=part.path)
+        yield from _compared(seq, part.expected, part.found, level="rules", path=part.path)
     power = recorded_power(reader, event, protocol, plan, units)
     if power is not None:
-        yield from _differences(seq, *power, level="numbers", path="power")
+        yield from _compared(seq, *power, level="numbers", path="power")
 
 
 def _openings(reader: Reader, seq: int, event: Freeze, known: Experiment) -> Iterator[Finding]:
@@ -258,41 +286,30 @@ def _other_method(seq: int, expected: str, found: str) -> Finding:
     )
 
 
-def _differences(
+def _compared(
     seq: int, expected: object, found: object, *, level: Level, path: str = ""
 ) -> Iterator[Finding]:
-    """Yields the leaves in which two values differ."""
-    old, new = _members(expected), _members(found)
-    if old is None or new is None:
-        if not _same(expected, found):
-            yield _finding(seq, level, path, _shown(expected, found), _shown(found, expected))
-        return
-    for key in sorted(old.keys() | new.keys()):
-        inner = f"{path}.{key}" if path else key
-        yield from _differences(seq, old.get(key), new.get(key), level=level, path=inner)
+    """Yields how what an entry says differs from what was computed again."""
+    yield from _findings(seq, differences(expected, found, path), level=level)
 
 
-def _members(value: object) -> dict[str, object] | None:
-    """Returns the members of a container by name or index, None for anything else."""
-    if isinstance(value, msgspec.Struct):
-        return {name: getattr(value, name) for name in value.__struct_fields__}
-    if isinstance(value, dict):
-        return {str(key): item for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return {str(index): item for index, item in enumerate(value)}
-    return None
-
-
-def _shown(value: object, other: object) -> str:
-    """Returns a value for a finding; of two long texts the part in which they part."""
-    if not isinstance(value, str) or not isinstance(other, str) or len(value) < 200:
-        return repr(value)
-    pairs = zip(value, other, strict=False)
-    place = next((i for i, (one, two) in enumerate(pairs) if one != two), 0)
-    return f"…{value[max(0, place - 40) : place + 120]}…"
-
-
-def _same(expected: object, found: object) -> bool:
-    if isinstance(expected, float) and isinstance(found, float):
-        return math.isclose(expected, found, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
-    return type(expected) is type(found) and expected == found
+def _findings(seq: int, found: Iterable[Difference], *, level: Level) -> Iterator[Finding]:
+    """Yields a finding for each difference, and a note for each sentence with all its places."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for one in found:
+        if one.kind == "differs":
+            yield _finding(seq, level, one.path, one.expected, one.found)
+        else:
+            code = "words_differ" if one.kind == "words" else "not_said"
+            places.setdefault((code, one.expected, one.found), []).append(one.path)
+    for (code, expected, said), paths in places.items():
+        more = len(paths) - _PLACES_NAMED
+        yield Finding(
+            level=level,
+            code=code,
+            seq=seq,
+            where=f"entry {seq} {', '.join(paths[:_PLACES_NAMED])}"
+            + (f" and {more} more" if more > 0 else ""),
+            expected=expected,
+            found=said,
+        )

@@ -3,7 +3,8 @@
 Leaves finding them to `replay.py`.
 
 Rules:
-- A note is said and changes no word: a second name of the file isn't a fault of its bytes.
+- A note is said and changes no word: a second name of the file isn't a fault of its bytes, and a
+  sentence in other words than this version's isn't a fault of the numbers that it speaks of.
 - `record` is the first that holds of corrupt, forked, rolled_back, torn, numbers_differ,
   files_differ, newer, intact. A broken rule is corrupt.
 """
@@ -39,7 +40,7 @@ __all__ = (
 Level: TypeAlias = Literal["bytes", "rules", "numbers", "files", "anchors"]
 LEVELS: tuple[Level, ...] = ("bytes", "rules", "numbers", "files", "anchors")
 # What has to be said and is no fault of the record.
-NOTES = ("links", "long_form_erased")
+NOTES = ("links", "long_form_erased", "words_differ", "not_said")
 # What leaves a level unchecked and says nothing against it.
 UNCHECKED = ("unknown_kind",)
 FINDINGS_MAX = 1000

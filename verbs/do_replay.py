@@ -67,9 +67,12 @@ __all__ = ("command",)
     "--require",
     "required",
     multiple=True,
-    type=click.Choice(["anchored", "witnessed", "timestamped", "rules", "numbers", "files"]),
+    type=click.Choice(
+        ["anchored", "witnessed", "timestamped", "rules", "numbers", "words", "files"]
+    ),
     help="Exit 10 unless every entry (but for anchors at the end) is covered so, the rules or the"
-    " numbers were really checked, or all registered files are here.",
+    " numbers were really checked, every sentence on record is this version's, or all registered"
+    " files are here.",
 )
 @pin_options
 @click.option("--no-numbers", is_flag=True, help="Don't recompute looks and results.")
@@ -244,6 +247,19 @@ def _plain(report: ReplayReport) -> dict[str, object]:
     return cast("dict[str, object]", msgspec.to_builtins(report))
 
 
+def _wordings(report: ReplayReport) -> list[str]:
+    """Returns why the sentences on record can't be taken for this version's."""
+    from .text_replay import worded
+
+    if "numbers" in report.skipped:
+        return [f"words not compared: {report.skipped['numbers']}"]
+    erased = [one for one in report.findings if one.code == "long_form_erased"]
+    if erased:
+        return [f"words not compared: {erased[0].where} is {erased[0].found}"]
+    found = worded(report)
+    return [f"words not as this version's: {found[0].where}"] if found else []
+
+
 def _lacking(
     report: ReplayReport, stories: Sequence[Story], required: tuple[str, ...]
 ) -> list[str]:
@@ -257,6 +273,8 @@ def _lacking(
         if level in required and report.levels[level] != "ok":
             why = report.skipped.get(level, "they have findings")
             lacking.append(f"{level} not checked to the end: {why}")
+    if "words" in required:
+        lacking += _wordings(report)
     if "files" in required:
         absent = [file.path for story in stories for file in story.files if file.state == "absent"]
         if "files" in report.skipped:

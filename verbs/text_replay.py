@@ -5,6 +5,7 @@ Leaves the checks to `ledger/replay.py`, the counts to `engine/story.py`.
 Rules:
 - Never a bare OK: the last line but one says whether anything outside the ledger vouches for it.
 - A level that was skipped is printed as skipped; of rules or numbers the record's line says it too.
+- So is a sentence on record that isn't this version's: a reader may have taken it for a number's.
 - The last line says what no ledger shows.
 """
 
@@ -30,6 +31,7 @@ __all__ = (
     "record_line",
     "record_words",
     "replay_text",
+    "worded",
 )
 
 NOT_SHOWN = (
@@ -212,9 +214,21 @@ def _numbers_text(report: ReplayReport, stories: Sequence[Story]) -> str:
         return "nothing to recompute yet"
     own = [one for one in report.findings if one.level == "numbers"]
     bad = [one for one in own if one.code not in NOTES]
-    if len(bad) < len(own):
+    if any(one.code == "long_form_erased" for one in own):
         what += " (the long form was erased on record: not compared)"
-    return f"{what}: " + (f"{quantity(len(bad), 'value')} differ" if bad else "equal")
+    said = f"; {_worded_text(report)}" if worded(report) else ""
+    return f"{what}: " + (f"{quantity(len(bad), 'value')} differ" if bad else "equal") + said
+
+
+def worded(report: ReplayReport) -> list[Finding]:
+    """Returns the notes of sentences that aren't this version's; numbers and codes are compared."""
+    return [one for one in report.findings if one.code in ("words_differ", "not_said")]
+
+
+def _worded_text(report: ReplayReport) -> str:
+    number = len(worded(report))
+    them = "it" if number == 1 else "them"
+    return f"{quantity(number, 'sentence')} not as this version words {them}"
 
 
 def _files_text(report: ReplayReport, stories: Sequence[Story]) -> str:
@@ -306,6 +320,8 @@ def record_words(report: ReplayReport) -> str:
     text = f"RECORD: {word}, {anchor_words(report).upper()}"
     if _unchecked(report):
         text += f", {' AND '.join(_unchecked(report)).upper()} NOT CHECKED"
+    if worded(report):
+        text += f", {_worded_text(report).upper()}"
     if report.anchored == "no":
         text += " (nothing outside this ledger vouches for it)"
     return text

@@ -9,12 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairtrial.cli import main
 from fairtrial.engine.inspecting import replay_ledger
+from fairtrial.engine.recomputing import NOTES_KEPT
 from fairtrial.ledger.canonical import encode_event
 from fairtrial.ledger.entry import parse_entry
-from fairtrial.ledger.events import Blob, Event, Freeze, Open, Recover, Register
+from fairtrial.ledger.events import Blob, Event, Freeze, Look, Open, Recover, Register, Result
+from fairtrial.ledger.findings import FINDINGS_MAX
 from fairtrial.ledger.opening import blob_store, open_store
 from fairtrial.ledger.reading import read_events
+from fairtrial.verbs.text_replay import replay_text
 
 from .conftest import Case, rechained
 
@@ -126,15 +130,207 @@ def test_freeze_that_contradicts_protocol_and_list_is_found(
 
 @pytest.mark.parametrize(
     ("change", "places"),
-    [(_stronger, ["power.target"]), (_refused_more, ["power.refused.0"]), (_reworded, [])],
+    [(_stronger, ["power.target"]), (_refused_more, ["power.refused.hopeless"]), (_reworded, [])],
 )
 def test_report_of_power_may_have_other_sentences_and_no_other_numbers(
     case: Case, change: Callable[[dict[str, Any]], None], places: list[str]
 ) -> None:
-    """What a later version says in better words is no finding; a number or a refusal is."""
+    """What a later version says in better words is a note; a number or a refusal is a fault."""
     forged(case, partial(_power, change))
-    found = [one.where.split()[-1] for one in replay_ledger(case.ledger).findings]
-    assert places == [where for where in found if where.startswith("power")]
+    found = replay_ledger(case.ledger).findings
+    about = [one for one in found if one.where.split()[-1].startswith("power")]
+    assert places == [one.where.split()[-1] for one in about if one.code == "number_differs"]
+    said = [one.found.strip("'") for one in about if one.code == "words_differ"]
+    assert ("in other words" in said) is (change is _reworded)
+
+
+def _told(change: Callable[[dict[str, Any]], None], case: Case, event: Event) -> Event | None:
+    """Returns a result whose long form was changed, and whose reason is what it says there."""
+    if not isinstance(event, Result):
+        return None
+    form = msgspec.json.decode(blob_store(case.ledger).get(event.detail))
+    change(form)
+    made = _put(case, msgspec.json.encode(form))
+    return msgspec.structs.replace(event, detail=made, reason=form["reason"])
+
+
+LIE = "B is better than A (+40.0 points, interval +31.0 to +49.0 points)"
+
+
+def _everywhere(form: dict[str, Any]) -> None:
+    (comparison,) = form["comparisons"]
+    form["reason"] = comparison["reason"] = LIE
+
+
+def _warned_otherwise(form: dict[str, Any]) -> None:
+    form["warnings"] = ["nothing to see", *form["warnings"][1:]]
+
+
+def _unwarned(form: dict[str, Any]) -> None:
+    form["warnings"] = form["warnings"][1:]
+
+
+def _reassured(form: dict[str, Any]) -> None:
+    form["comparisons"][0]["endpoints"][0]["warnings"].append("checked twice")
+
+
+def _looked_well(form: dict[str, Any]) -> None:
+    form["comparisons"][0]["diagnostics"][0]["text"] = "nothing was found"
+
+
+def _called(form: dict[str, Any]) -> None:
+    form["units"]["noun"] = "patients"
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "said"),
+    [
+        (_everywhere, "reason, detail.comparisons.0.reason, detail.reason", LIE),
+        (_warned_otherwise, "detail.warnings", "nothing to see"),
+        (_unwarned, "detail.warnings", "None"),
+        (_reassured, "detail.comparisons.0.endpoints.0.warnings", "checked twice"),
+        (_looked_well, "detail.comparisons.0.diagnostics.0.text", "nothing was found"),
+        (_called, "detail.units.noun", "patients"),
+    ],
+)
+def test_false_sentence_is_seen(
+    case: Case, change: Callable[[dict[str, Any]], None], where: str, said: str
+) -> None:
+    """Other words than this version's change no word of the record, and are never passed over."""
+    forged(case, partial(_told, change))
+    report = replay_ledger(case.ledger)
+    (note,) = report.findings
+    assert ("intact", "ok", "words_differ") == (report.record, report.levels["numbers"], note.code)
+    assert note.where.endswith(f" {where}")
+    assert note.found.strip("'") == said
+    text = replay_text(report, ())
+    assert ", 1 SENTENCE NOT AS THIS VERSION WORDS IT" in text.splitlines()[-2]
+    assert note.found in text
+
+
+def _replayed(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    """Returns the exit code of `ledger replay --json` and what it says."""
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", *words, "--json"])
+    return int(ended.value.code or 0), msgspec.json.decode(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("change", "code"), [(None, 0), (_everywhere, 10)])
+def test_gate_may_ask_for_the_words(
+    lines: Case,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[dict[str, Any]], None] | None,
+    code: int,
+) -> None:
+    """Exit 10 tells a program what the record's line tells a reader."""
+    if change is not None:
+        forged(lines, partial(_told, change))
+    plain, said = _replayed(capsys, str(lines.ledger))
+    assert (0, "intact") == (plain, said["record"])
+    gated, said = _replayed(capsys, str(lines.ledger), "--require", "words")
+    assert (code, code == 0) == (gated, not said["lacking"])
+    unread, _ = _replayed(capsys, str(lines.ledger), "--require", "words", "--no-numbers")
+    assert 10 == unread
+
+
+def _other_code(form: dict[str, Any]) -> None:
+    form["reason_code"] = "interval_favours"
+
+
+def _other_name(form: dict[str, Any]) -> None:
+    form["comparisons"][0]["endpoints"][0]["name"] = "resolved"
+
+
+def _other_number(form: dict[str, Any]) -> None:
+    form["comparisons"][0]["endpoints"][0]["difference"] = 0.4
+
+
+def _explained(form: dict[str, Any]) -> None:
+    form["comparisons"][0]["endpoints"][0]["undetermined"] = "it can't be computed"
+
+
+def _unexplained(form: dict[str, Any]) -> None:
+    form["comparisons"][0]["reason"] = None
+
+
+def _listed(form: dict[str, Any]) -> None:
+    form["warnings"] = [{"text": LIE}]
+
+
+def _added(form: dict[str, Any]) -> None:
+    form["comparisons"][0]["note"] = LIE
+
+
+def _found_nothing(form: dict[str, Any]) -> None:
+    del form["comparisons"][0]["diagnostics"][-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (_other_code, "detail.reason_code"),
+        (_other_name, "detail.comparisons.0.endpoints.0.name"),
+        (_other_number, "detail.comparisons.0.endpoints.0.difference"),
+        (_explained, "detail.comparisons.0.endpoints.0.undetermined"),
+        (_unexplained, "detail.comparisons.0.reason"),
+        (_listed, "detail.warnings"),
+        (_added, "detail.comparisons.0.note"),
+        (_found_nothing, "detail.comparisons.0.diagnostics"),
+    ],
+)
+def test_whatever_is_no_sentence_is_compared(
+    lines: Case, change: Callable[[dict[str, Any]], None], where: str
+) -> None:
+    """Codes, names, numbers and whether a sentence is there at all are as they are computed."""
+    forged(lines, partial(_told, change))
+    report = replay_ledger(lines.ledger)
+    assert "numbers_differ" == report.record
+    assert {where} == {one.where.split()[-1][: len(where)] for one in report.findings}
+
+
+def test_look_that_explains_a_number_which_is_there_is_found(lines: Case) -> None:
+    """A sentence where this version has none is no matter of words."""
+
+    def explained(case: Case, event: Event) -> Event | None:
+        del case
+        if not isinstance(event, Look):
+            return None
+        (comparison,) = event.comparisons
+        (endpoint,) = comparison.endpoints
+        lie = msgspec.structs.replace(endpoint, undetermined="it can't be computed")
+        with_lie = msgspec.structs.replace(comparison, endpoints=(lie,))
+        return msgspec.structs.replace(event, comparisons=(with_lie,))
+
+    forged(lines, explained)
+    assert "numbers_differ" == replay_ledger(lines.ledger).record
+
+
+def test_two_reasons_of_one_result_are_found(lines: Case) -> None:
+    """A result and its long form give one reason, in whatever words."""
+
+    def reworded(case: Case, event: Event) -> Event | None:
+        del case
+        is_result = isinstance(event, Result)
+        return msgspec.structs.replace(event, reason=LIE) if is_result else None
+
+    forged(lines, reworded)
+    report = replay_ledger(lines.ledger)
+    assert "numbers_differ" == report.record
+    assert {"words_differ", "number_differs"} == {one.code for one in report.findings}
+
+
+def test_no_number_of_sentences_hides_a_fault(lines: Case) -> None:
+    """Notes come after the faults and leave room for those of later levels."""
+
+    def crowded(form: dict[str, Any]) -> None:
+        form["warnings"] += [f"warning {number}" for number in range(FINDINGS_MAX + 5)]
+        form["comparisons"][0]["endpoints"][0]["difference"] = 0.4
+
+    forged(lines, partial(_told, crowded))
+    report = replay_ledger(lines.ledger)
+    assert "numbers_differ" == report.record
+    assert ("number_differs", NOTES_KEPT + 2) == (report.findings[0].code, len(report.findings))
+    assert f"{FINDINGS_MAX + 5 - NOTES_KEPT} more, from here on" == report.findings[-1].found
 
 
 def test_unknown_format_is_newer(case: Case, agreed: Agreed) -> None:
