@@ -10,10 +10,12 @@ Rules:
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from fairtrial.ledger.checkpoint import parse_checkpoint
 from fairtrial.ledger.durable import write_file
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import Anchor, Event, Reference, Sign
@@ -38,6 +40,7 @@ from .keys import load_key
 from .own_keys import own_keys, signer_of
 from .proof_check import ProofReport, check_proof
 from .proving import find_entry, parse_old, prove, prove_growth
+from .rotations import prove_rotations
 from .timestamping import stamp_request
 from .trial import Reader, Trial, open_trial
 from .vouching import Pins
@@ -73,12 +76,17 @@ class Checkpointed(NamedTuple):
 
 
 class Proved(NamedTuple):
-    """A proof in a file, what it is about, and the head that it leads to: size and who signed."""
+    """A proof in a file, what it is about, and the head that it leads to: size and who signed.
+
+    `rotations` are the proofs that lead there from `first_vkey`, the ledger's first key.
+    """
 
     path: Path
     about: str
     size: int
     vkey: str
+    rotations: tuple[Path, ...]
+    first_vkey: str
 
 
 class Signed(NamedTuple):
@@ -164,7 +172,12 @@ def request_stamp(ledger: Path, note: Path | None, target: Path) -> Path:
 
 
 def prove_entry(
-    ledger: Path, name: str, *, checkpoint: Path | None = None, target: Path | None = None
+    ledger: Path,
+    name: str,
+    *,
+    checkpoint: Path | None = None,
+    target: Path | None = None,
+    rotations: bool = False,
 ) -> Proved:
     """Writes a proof that an entry is in the ledger, with the entry in it.
 
@@ -173,25 +186,26 @@ def prove_entry(
         name: The entry's seq, or the id of its event.
         checkpoint: The signed head to prove it for; None: the newest beside the ledger.
         target: The file; None: `entry-SEQ.tlog-proof` in this folder.
+        rotations: Whether proofs of the rotations before that head are written beside it.
 
     Raises:
         RefusedError: There is no such entry, or no signed head covers it.
     """
-    store = open_store(ledger.absolute(), read_only=True)
-    try:
-        reader = Reader(ledger.absolute(), store)
+    with _reading(ledger) as reader:
         entry = find_entry(reader, name)
         data = prove(reader, entry, checkpoint)
-        vkey = _signer(reader, parse_inclusion(data).note)
-    finally:
-        store.close()
-    path = target or Path(f"entry-{entry.seq}.tlog-proof")
-    write_file(path.absolute(), data, mode=0o644)
-    return Proved(path, f"entry {entry.seq}", check_proof(data, pins=Pins()).size, vkey)
+        path = target or Path(f"entry-{entry.seq}.tlog-proof")
+        note = parse_inclusion(data).note
+        return _proved(reader, path, data, note, f"entry {entry.seq}", rotations=rotations)
 
 
 def prove_from(
-    ledger: Path, old: str, *, checkpoint: Path | None = None, target: Path | None = None
+    ledger: Path,
+    old: str,
+    *,
+    checkpoint: Path | None = None,
+    target: Path | None = None,
+    rotations: bool = False,
 ) -> Proved:
     """Writes a proof that the ledger grew from an earlier head.
 
@@ -200,38 +214,60 @@ def prove_from(
         old: A receipt, a file with a receipt or checkpoint, or a size.
         checkpoint: The newer head; None: the newest beside the ledger.
         target: The file; None: `growth-OLD-SIZE.proof` in this folder.
+        rotations: Whether proofs of the rotations before that head are written beside it.
 
     Raises:
         RefusedError: It didn't, or no signed head is as new.
     """
     head = parse_old(old)
+    with _reading(ledger) as reader:
+        size, data = prove_growth(reader, head, checkpoint)
+        path = target or Path(f"growth-{head.size}-{size}.proof")
+        note, about = parse_consistency(data).note, f"growth from {head.size} entries"
+        return _proved(reader, path, data, note, about, rotations=rotations)
+
+
+@contextmanager
+def _reading(ledger: Path) -> Generator[Reader]:
     store = open_store(ledger.absolute(), read_only=True)
     try:
-        reader = Reader(ledger.absolute(), store)
-        size, data = prove_growth(reader, head, checkpoint)
-        vkey = _signer(reader, parse_consistency(data).note)
+        yield Reader(ledger.absolute(), store)
     finally:
         store.close()
-    path = target or Path(f"growth-{head.size}-{size}.proof")
-    write_file(path.absolute(), data, mode=0o644)
-    return Proved(path, f"growth from {head.size} entries", size, vkey)
 
 
-def _signer(reader: Reader, note: bytes) -> str:
-    return format_vkey(signer_of(parse_note(note), own_keys(reader)))
+def _proved(
+    reader: Reader, path: Path, data: bytes, note: bytes, about: str, *, rotations: bool
+) -> Proved:
+    """Writes a proof, and what leads to the key that signed its head."""
+    keys, parsed = own_keys(reader), parse_note(note)
+    found = prove_rotations(reader, note) if rotations else ()
+    beside = {path.with_name(f"{path.stem}.rotation-{seq}.tlog-proof"): one for seq, one in found}
+    for file, one in (*beside.items(), (path, data)):
+        write_file(file.absolute(), one, mode=0o644)
+    signer, first = format_vkey(signer_of(parsed, keys)), format_vkey(keys[0].key)
+    return Proved(path, about, parse_checkpoint(parsed.text).size, signer, tuple(beside), first)
 
 
 def verify_proof(
-    proof: Path, *, pins: Pins, against: Sequence[str] = (), entry: Path | None = None
+    proof: Path,
+    *,
+    pins: Pins,
+    against: Sequence[str] = (),
+    entry: Path | None = None,
+    rotations: Sequence[Path] = (),
 ) -> ProofReport:
     """Checks a proof without the ledger.
 
     Raises:
         RefusedError: The file isn't a proof, or something is missing to check it.
     """
-    line = None if entry is None else read_given(entry).removesuffix(b"\n")
     return check_proof(
-        read_given(proof), pins=pins, against=[parse_old(one) for one in against], entry=line
+        read_given(proof),
+        pins=pins,
+        against=[parse_old(one) for one in against],
+        entry=None if entry is None else read_given(entry).removesuffix(b"\n"),
+        rotations=[read_given(one) for one in rotations],
     )
 
 

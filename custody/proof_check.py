@@ -1,27 +1,28 @@
 """Checks a proof about a ledger without the ledger.
 
-Leaves making one to `proving.py`, hashing and files to `ledger.proofs`.
+Leaves making one to `proving.py`, hashing and files to `ledger.proofs`, and what its head is worth
+to `head_check.py`.
 
 Rules:
 - The leaf of an entry is hashed from the entry's own bytes; nothing else in the proof is believed.
 - A check says what it was given from elsewhere. A proof that only agrees with itself is its
   author's word and no more, and is called unvouched.
+- Proofs of rotations, which lead on from a pinned key, are under the very head of the proof.
 - What was given and contradicts the proof is a fork; a proof that doesn't hold is corrupt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
 
 import msgspec
 
 from fairtrial.ledger.canonical import event_id
-from fairtrial.ledger.checkpoint import Checkpoint, parse_checkpoint, verify_note
+from fairtrial.ledger.checkpoint import Checkpoint, parse_checkpoint
 from fairtrial.ledger.entry import Entry, parse_entry
-from fairtrial.ledger.errors import LedgerError, RefusedError, TransitionError
+from fairtrial.ledger.errors import LedgerError, RefusedError
 from fairtrial.ledger.merkle import leaf_hash
-from fairtrial.ledger.note import VerifierKey, parse_note
+from fairtrial.ledger.note import parse_note
 from fairtrial.ledger.proofs import (
     ConsistencyProof,
     InclusionProof,
@@ -31,12 +32,12 @@ from fairtrial.ledger.proofs import (
     parse_inclusion,
 )
 
+from .head_check import Judged, Word, judge_head
 from .proving import OWN_ORIGIN, OldHead
+from .rotations import Rotation, rotation_of
 from .vouching import Pins
 
 __all__ = ("ProofReport", "check_proof")
-
-Word: TypeAlias = Literal["holds", "unvouched", "corrupt", "forked"]
 
 
 class ProofReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +70,7 @@ def check_proof(
     pins: Pins,
     against: Sequence[OldHead] = (),
     entry: bytes | None = None,
+    rotations: Sequence[bytes] = (),
 ) -> ProofReport:
     """Returns what a proof shows, without the ledger.
 
@@ -77,6 +79,7 @@ def check_proof(
         pins: Keys, origin and policy from elsewhere.
         against: Heads from elsewhere; a proof of growth needs the old one.
         entry: The entry, when the proof doesn't carry it.
+        rotations: Proofs of rotations before the head, which lead on from a pinned key.
 
     Raises:
         RefusedError: The bytes aren't a proof, or something is missing to check it.
@@ -84,70 +87,52 @@ def check_proof(
     is_growth = data.startswith(b"old ")
     proof = parse_consistency(data) if is_growth else parse_inclusion(data)
     head = parse_checkpoint(parse_note(proof.note).text)
-    judged = _judge(proof.note, head, pins, against)
+    handed_on, broken = _rotations(rotations, head, pins)
+    judged = Judged("corrupt", broken)
+    if not broken:
+        judged = judge_head(proof.note, head, pins, against, rotations=handed_on)
     if isinstance(proof, ConsistencyProof):
         return _growth_report(proof, head, against, judged)
     return _entry_report(proof, head, entry, judged)
 
 
-class _Judged(NamedTuple):
-    """What a head's signatures and other heads say of it."""
-
-    word: Word
-    reason: str
-    vouched_by: tuple[str, ...] = ()
-
-
-def _judge(note: bytes, head: Checkpoint, pins: Pins, against: Sequence[OldHead]) -> _Judged:
-    if pins.origin is not None and pins.origin != head.origin:
-        return _Judged("forked", f"another origin: {head.origin}")
-    by: list[str] = []
-    policy = pins.policy
-    try:
-        if pins.is_pinned():
-            by += [f"signed by {one.name}" for one in _signers(note, pins.trusted(head.origin))]
-        if policy is not None and policy.has_quorum():
-            found = _signers(note, policy.witnesses.values())
-            if not policy.is_met(found):
-                return _Judged("forked", "the witnesses that cosigned aren't a quorum")
-            by.append("cosigned by " + ", ".join(sorted(key.name for key in found)))
-    except RefusedError as error:
-        # A known key that didn't sign is another thing than one whose signature is broken.
-        word: Word = "forked" if isinstance(error, TransitionError) else "corrupt"
-        return _Judged(word, error.what)
-    for one in against:
-        if one.size == head.size and one.root is not None:
-            if one.root != head.root:
-                return _Judged("forked", f"{one.source} has another root")
-            by.append(one.source)
-    if not by:
-        return _Judged("unvouched", "nothing from elsewhere vouches for its checkpoint")
-    return _Judged("holds", "", tuple(by))
-
-
-def _signers(note: bytes, keys: Iterable[VerifierKey]) -> set[VerifierKey]:
-    """Returns those of the keys that signed a note, at least one.
+def _rotations(files: Sequence[bytes], head: Checkpoint, pins: Pins) -> tuple[list[Rotation], str]:
+    """Returns the rotations in proofs under a head, and why one of them doesn't hold.
 
     Raises:
-        TransitionError: None of them did.
-        RefusedError: The signature of one of them doesn't verify.
+        RefusedError: One is a proof of something else, or no key is pinned that it could lead from.
     """
-    parsed, known = parse_note(note), list(keys)
-    lines = {(line.name, line.key_id) for line in parsed.lines}
-    if not any((key.name, key.key_id()) in lines for key in known):
-        signed = ", ".join(f"{line.name}+{line.key_id.hex()}" for line in parsed.lines)
-        raise TransitionError(
-            f"no key that was given has signed its checkpoint; {signed} has: a ledger whose key was"
-            " rotated has a new verifier key, to be had from whoever keeps it"
+    if files and not pins.is_pinned():
+        raise RefusedError(
+            "a rotation leads on from a pinned key, and none was given",
+            expected="the verifier key that you hold",
+            found="none",
+            todo="--vkey VKEY",
         )
-    return {one.key for one in verify_note(parsed, known)}
+    found: list[Rotation] = []
+    for data in files:
+        proof = parse_inclusion(data)
+        own = parse_checkpoint(parse_note(proof.note).text)
+        if own != head:
+            raise RefusedError(
+                "the proof of a rotation is of another head than the proof that it goes with",
+                where=f"entry {proof.seq}",
+                expected=f"{head.origin}, {head.size} entries, root {head.root.hex()}",
+                found=f"{own.origin}, {own.size} entries, root {own.root.hex()}",
+                todo="ledger prove ENTRY --rotations writes both",
+            )
+        entry, broken = _entry_in(proof, head, None)
+        if broken:
+            return [], f"the rotation at entry {proof.seq}: {broken}"
+        found.append(rotation_of(entry, proof.seq))
+    return found, ""
 
 
 def _growth_report(
     proof: ConsistencyProof,
     head: Checkpoint,
     against: Sequence[OldHead],
-    judged: _Judged,
+    judged: Judged,
 ) -> ProofReport:
     olds = [one for one in against if one.size == proof.old and one.root is not None]
     if not olds:
@@ -160,13 +145,27 @@ def _growth_report(
     for one in olds:
         assert one.root is not None
         if not is_consistent(proof, one.root, size=head.size, root=head.root):
-            judged = _Judged("corrupt", f"it doesn't lead from {one.source} to this head")
+            judged = Judged("corrupt", f"it doesn't lead from {one.source} to this head")
     return _report(head, judged, old=proof.old)
 
 
 def _entry_report(
-    proof: InclusionProof, head: Checkpoint, given: bytes | None, judged: _Judged
+    proof: InclusionProof, head: Checkpoint, given: bytes | None, judged: Judged
 ) -> ProofReport:
+    entry, broken = _entry_in(proof, head, given)
+    if broken:
+        return _report(head, Judged("corrupt", broken), seq=proof.seq)
+    return _report(head, judged, seq=proof.seq, entry=entry)
+
+
+def _entry_in(
+    proof: InclusionProof, head: Checkpoint, given: bytes | None
+) -> tuple[Entry | None, str]:
+    """Returns the entry of a proof, None for one of another tool, and why the proof doesn't hold.
+
+    Raises:
+        RefusedError: The entry isn't there.
+    """
     data = given if given is not None else proof.extra
     if data is None:
         raise RefusedError(
@@ -181,9 +180,7 @@ def _entry_report(
     broken = "" if entry is None else _misplaced(entry, proof.seq, head.origin)
     if not is_included(proof, leaf_hash(data), size=head.size, root=head.root):
         broken = "the entry isn't in the tree of this checkpoint"
-    if broken:
-        return _report(head, _Judged("corrupt", broken), seq=proof.seq)
-    return _report(head, judged, seq=proof.seq, entry=entry)
+    return entry, broken
 
 
 def _misplaced(entry: Entry, seq: int, origin: str) -> str:
@@ -197,7 +194,7 @@ def _misplaced(entry: Entry, seq: int, origin: str) -> str:
 
 def _report(
     head: Checkpoint,
-    judged: _Judged,
+    judged: Judged,
     *,
     seq: int | None = None,
     old: int | None = None,

@@ -44,6 +44,7 @@ __all__ = (
     "parse_old",
     "prove",
     "prove_growth",
+    "prove_under",
 )
 
 # How the origin of a ledger begins that was given no other one; its id follows.
@@ -117,11 +118,15 @@ def prove(reader: Reader, entry: Entry, checkpoint: Path | None) -> bytes:
     Raises:
         RefusedError: No signed head covers the entry, or it isn't one of this ledger.
     """
-    note = note_over(reader, entry.seq + 1, checkpoint)
-    size = note.head.size
-    hashes = span_roots(reader.store.leaves(0, size), inclusion_spans(entry.seq, size))
-    proof = InclusionProof(entry.seq, hashes, note.data, entry.data)
-    assert is_included(proof, entry.leaf(), size=size, root=note.head.root), "roots were compared"
+    return prove_under(reader, entry, note_over(reader, entry.seq + 1, checkpoint).data)
+
+
+def prove_under(reader: Reader, entry: Entry, note: bytes) -> bytes:
+    """Returns the bytes of a `.tlog-proof` for an entry under a head that `note_over` returned."""
+    head = parse_checkpoint(parse_note(note).text)
+    hashes = span_roots(reader.store.leaves(0, head.size), inclusion_spans(entry.seq, head.size))
+    proof = InclusionProof(entry.seq, hashes, note, entry.data)
+    assert is_included(proof, entry.leaf(), size=head.size, root=head.root), "roots were compared"
     return format_inclusion(proof)
 
 

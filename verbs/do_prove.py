@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import ledger_option, verb
 from .output import Output, label, shell_word
+
+if TYPE_CHECKING:
+    from fairtrial.custody.anchor_acts import Proved
 
 __all__ = ("command",)
 
@@ -40,6 +44,11 @@ __all__ = ("command",)
     metavar="FILE",
     help="Where the proof goes; default: a name in this folder that says what it is.",
 )
+@click.option(
+    "--rotations",
+    is_flag=True,
+    help="Also write a proof of each rotation of the key before that head.",
+)
 @ledger_option
 def command(
     out: Output,
@@ -47,25 +56,30 @@ def command(
     old: str | None,
     checkpoint: Path | None,
     target: Path | None,
+    rotations: bool,
     ledger: Path,
 ) -> None:
     """Writes a proof about ENTRY (its number, or the id b3:… of its event), with the entry in it.
 
     Whoever gets the file can check it without the ledger: ledger verify-proof. With --consistency
-    the proof shows that a ledger only grew since an earlier head.
+    the proof shows that a ledger only grew since an earlier head. Whoever pinned a key that was
+    replaced since also needs the files of --rotations, NAME.rotation-ENTRY.tlog-proof.
     """
     from fairtrial.custody.anchor_acts import prove_entry, prove_from
 
     if (entry is None) == (old is None):
         raise click.UsageError("give an entry to prove, or --consistency OLD")
     if entry is not None:
-        done = prove_entry(ledger, entry, checkpoint=checkpoint, target=target)
+        done = prove_entry(ledger, entry, checkpoint=checkpoint, target=target, rotations=rotations)
     else:
         assert old is not None
-        done = prove_from(ledger, old, checkpoint=checkpoint, target=target)
+        done = prove_from(ledger, old, checkpoint=checkpoint, target=target, rotations=rotations)
     out.essential(label("proof", f"{done.path}   {done.about}, in a ledger of {done.size:,}"))
+    for path in done.rotations:
+        out.essential(label("rotation", f"{path}"))
+    if rotations and not done.rotations:
+        out.text(label("rotation", "none: the key is the ledger's first one"))
     out.text(label("signed by", f"{done.vkey}   (give it by another way than the proof)"))
-    how = f"--vkey {done.vkey}" + ("" if old is None else " --against OLD")
     out.end(
         {
             "v": 1,
@@ -73,6 +87,15 @@ def command(
             "about": done.about,
             "size": done.size,
             "vkey": done.vkey,
+            "rotations": [str(path) for path in done.rotations],
         },
-        next_command=f"ledger verify-proof {shell_word(done.path)} {how}",
+        next_command=_check_command(done, is_growth=old is not None),
     )
+
+
+def _check_command(done: Proved, *, is_growth: bool) -> str:
+    """Returns how a proof is checked, with rotations by who pinned the ledger's first key."""
+    words = ["ledger verify-proof", shell_word(done.path)]
+    words += ["--vkey", done.first_vkey if done.rotations else done.vkey]
+    words += [f"--rotation {shell_word(path)}" for path in done.rotations]
+    return " ".join([*words, *(["--against OLD"] if is_growth else [])])

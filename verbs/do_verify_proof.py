@@ -49,6 +49,14 @@ _WORDS = {
     metavar="FILE",
     help="The entry's line, when the proof doesn't carry it.",
 )
+@click.option(
+    "--rotation",
+    "rotations",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="A proof of a rotation, which leads on from the pinned key; may be repeated.",
+)
 @pin_options
 @output_options
 def command(
@@ -56,6 +64,7 @@ def command(
     proof: Path,
     against: tuple[str, ...],
     entry: Path | None,
+    rotations: tuple[Path, ...],
     vkeys: tuple[str, ...],
     origin: str | None,
     policy: Path | None,
@@ -63,14 +72,15 @@ def command(
     """Checks a proof, without the ledger that it is about.
 
     What vouches for it has to come from elsewhere: the ledger's verifier key, a policy with its
-    witnesses, or a receipt. Exit code 10: it agrees with itself and nothing vouches for it. 12: it
-    doesn't hold. 13: it is of another ledger than what was given.
+    witnesses, or a receipt. From a key that was replaced since, the proofs of the rotations lead on
+    (ledger prove --rotations). Exit code 10: it agrees with itself and nothing vouches for it.
+    12: it doesn't hold. 13: it is of another ledger than what was given.
     """
     from fairtrial.custody.anchor_acts import verify_proof
     from fairtrial.custody.vouching import read_pins
 
     pins = read_pins(vkeys=vkeys, origin=origin, policy=policy)
-    report = verify_proof(proof, pins=pins, against=against, entry=entry)
+    report = verify_proof(proof, pins=pins, against=against, entry=entry, rotations=rotations)
     out.text(_text(report))
     out.essential(f"PROOF: {_WORDS[report.record]}" + (f" ({report.reason})" * bool(report.reason)))
     out.end(report)

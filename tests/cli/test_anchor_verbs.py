@@ -132,6 +132,29 @@ def test_proof_of_an_entry(keyed: Shell) -> None:
     assert "register/1" not in broken.out
 
 
+def test_proof_across_rotations(keyed: Shell) -> None:
+    """Who pinned the key before is led on by a file beside the proof, and told so without it."""
+    keyed.ok("register", "--key", "lab")
+    pinned = vkey(keyed)
+    assert "none" in keyed.ok("prove", "1", "--rotations").out
+    keyed.ok("key", "new", "lab2")
+    keyed.ok("key", "rotate", "--key", "lab", "--to", "lab2")
+    keyed.ok("checkpoint", "--key", "lab2")
+    said = keyed.ok("prove", "1", "--rotations", "--output", "e.tlog-proof", "--json").json
+    (rotation,) = said["rotations"]
+    assert keyed.ok(*said["next"].split()[1:]).out.endswith("PROOF: HOLDS\n")
+    words = ("verify-proof", "e.tlog-proof", "--vkey", pinned)
+    alone = keyed.ledger(*words)
+    assert (13, True) == (alone.code, "--rotation" in alone.out)
+    holds = keyed.ok(*words, "--rotation", rotation)
+    assert "handed on by the pinned one" in holds.out
+    assert 3 == keyed.ledger(*words, "--rotation", "e.tlog-proof").code
+    path = keyed.folder / rotation
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join([*lines[:3], "A" * 43 + "=", *lines[4:]]))
+    assert 12 == keyed.ledger(*words, "--rotation", rotation).code
+
+
 def vkey_of_another() -> str:
     """Returns a verifier key that signed nothing here."""
     from fairtrial.ledger.checkpoint import SigningKey

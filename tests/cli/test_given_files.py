@@ -25,6 +25,7 @@ NAMING = [
     ("verify-proof", "{}"),
     ("verify-proof", "ledger.db", "--against", "{}"),
     ("verify-proof", "ledger.db", "--entry", "{}"),
+    ("verify-proof", "ledger.db", "--rotation", "{}"),
     ("prove", "--consistency", "{}"),
     ("prove", "1", "--checkpoint", "{}"),
     ("compare", "{}"),
