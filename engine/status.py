@@ -6,8 +6,10 @@ Rules:
 - planned = settled + pending + not_run; in_flight and failing are parts of pending.
 - `running` is said only while another process holds the run lock.
 - It comes from the folded ledger alone and says from how many entries it was read on; the spend of
-  arms that were unblinded comes from what was sealed.
+  arms that were unblinded comes from what was sealed (`spending.py`).
 - While arms are blinded there is no number of an arm, and spend is what was reserved.
+- What of the spend is a reservation, for want of a price, is told apart: of attempts that reported
+  none, which stays so, and of lost ones, which a person can settle.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from fairtrial.custody.blinding import shown_names
-from fairtrial.custody.sealing import opened_events
 from fairtrial.custody.trial import Trial
 from fairtrial.custody.waiting import waiting_for
 from fairtrial.ledger.ceilings import ceiling_reached, is_out_of_time
@@ -38,7 +39,8 @@ from fairtrial.ledger.state import (
     is_ended,
     is_final,
 )
-from fairtrial.verdicts.outcomes import read_outcomes, spent_by_arm
+
+from .spending import KeptReservations, spent_nanousd, unsettled
 
 __all__ = ("ArmStatus", "LookCount", "Status", "next_command", "state_word", "status_of")
 
@@ -91,6 +93,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     not_run: int
     spent_usd: float
     reserved_usd: float
+    unpriced: KeptReservations | None
+    unsettled: KeptReservations | None
     expected_usd: float | None
     ceiling_usd: float | None
     looks: LookCount
@@ -194,7 +198,8 @@ def status_of(trial: Trial, known: Experiment) -> Status:
     planned = len(known.slots) if known.slots is not None else 0
     over = is_ended(known) or is_final(known)
     not_run = planned - known.settled if over else 0
-    blinded, spent = is_blinded(known), _spent(trial, known)
+    blinded = is_blinded(known)
+    spent, unpriced = spent_nanousd(trial, known)
     names = shown_names(trial, known)
     arms = _arms(known, names, spent)
     head = trial.log.head()
@@ -213,6 +218,8 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         not_run=not_run,
         spent_usd=sum(spent) / 1e9,
         reserved_usd=sum(tally.reserved_nanousd for tally in known.tallies) / 1e9,
+        unpriced=None if blinded else unpriced,
+        unsettled=None if blinded else unsettled(known),
         expected_usd=_expected_usd(known, arms.values(), spent),
         ceiling_usd=_ceiling_usd(known),
         looks=LookCount(taken=len(known.taken), planned=len(known.looks)),
@@ -275,17 +282,6 @@ def _receipt_kept(trial: Trial) -> int | None:
     """Returns the size that the newest receipt beside the ledger vouches for."""
     names = (path.name.partition("-")[0] for path in (trial.side / "receipts").glob("*.txt"))
     return max((int(size) for size in names if size.isdecimal()), default=None)
-
-
-def _spent(trial: Trial, known: Experiment) -> list[int]:
-    """Returns the spend of each arm: of blinded ones the reservations that ceilings count."""
-    counted = [tally.spent_nanousd for tally in known.tallies]
-    if known.unblind_seq is None or known.slots is None:
-        return counted
-    size = trial.log.state.size
-    outcomes = read_outcomes(opened_events(trial, known, size), known.name, len(known.slots))
-    spent = spent_by_arm(outcomes, trial.plan(known), origins_of(known))
-    return [spent[arm.name] for arm in known.arms]
 
 
 def _statuses(arms: Iterable[ArmStatus]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from .errors import TransitionError
 from .state import Experiment, next_look_last, slots_of
-from .tries import is_exhausted
+from .tries import Unpriced, is_exhausted
 
 __all__ = (
     "ceiling_reached",
@@ -34,7 +34,7 @@ __all__ = (
 
 def charge_nanousd(cost: int | None, reserve: int) -> int:
     """Returns what an ended attempt costs: what was reported, else what was reserved."""
-    return reserve if cost is None else cost
+    return Unpriced(reserve) if cost is None else cost
 
 
 def room_for(known: Experiment, arms: Sequence[int], *, spared: Sequence[int] = ()) -> str:

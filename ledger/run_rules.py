@@ -234,10 +234,13 @@ def _attempt_end(state: State, entry: Entry, event: Event, plan_of: PlanReader) 
     charged = charge_nanousd(event.cost_nanousd, reserve)
     if event.status == "lost" and charged != reserve:
         raise _refusal(known, position, "a lost attempt costs its reservation", "ledger settle")
+    is_lost = event.status in ("lost", "interrupted")
+    # What a lost attempt is charged waits for `settle`; of others it is the last word.
+    charged = int(charged) if is_lost else charged
     close_attempt(known, position, charged, sum(event.tokens.values()))
     slots.ended[position] = ENDINGS.index(event.status) + 1
     slots.end_seq[position] = entry.seq
-    if event.status in ("lost", "interrupted"):
+    if is_lost:
         slots.lost[position] += 1
         known.lost.setdefault(position, []).append(
             LostAttempt(seq=entry.seq, number=event.number, arm=arm, charged=charged)

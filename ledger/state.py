@@ -127,9 +127,14 @@ class LostAttempt(msgspec.Struct, kw_only=True):
 
 
 class ArmTally(msgspec.Struct, kw_only=True):
-    """Running sums of one arm; `streak` holds the positions of its failing streak."""
+    """Running sums of one arm.
+
+    `unpriced` counts attempts that were charged their reservation for want of a price and that
+    nobody can settle; `streak` holds the positions of the failing streak.
+    """
 
     spent_nanousd: int = 0
+    unpriced: int = 0
     reserved_nanousd: int = 0
     calls: int = 0
     tokens: int = 0

@@ -23,6 +23,7 @@ from .state import STREAK_MAX, ArmTally, Experiment, next_look_last, slots_of
 __all__ = (
     "ATTEMPTS_MAX",
     "EXCUSES_MAX",
+    "Unpriced",
     "begin_attempt",
     "clear_streaks",
     "close_attempt",
@@ -88,6 +89,15 @@ def error_is_due(known: Experiment, position: int) -> bool:
     )
 
 
+class Unpriced(int):
+    """What an attempt that reported no price is charged: its reservation.
+
+    A kind of number, so that whoever sums charges needs no word of it and who counts them has it.
+    """
+
+    __slots__ = ()
+
+
 def begin_attempt(known: Experiment, event: Attempt) -> None:
     """Opens an attempt of a slot and counts it."""
     slots, position = slots_of(known), event.position
@@ -112,6 +122,7 @@ def close_attempt(known: Experiment, position: int, charged: int, tokens: int) -
     tally.open -= 1
     tally.reserved_nanousd -= known.arms[arm].reserve_nanousd
     tally.spent_nanousd += charged
+    tally.unpriced += isinstance(charged, Unpriced)
     tally.tokens += tokens
 
 

@@ -5,6 +5,7 @@ Leaves the counts to `engine/status.py`.
 Rules:
 - planned = settled + pending + not run: the line of slots adds up.
 - A stop says its reason in words; what comes next is a command.
+- Spend that is a reservation and no price is told apart, with whether it can be corrected.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def status_text(status: Status) -> str:
     lines = [_first_line(status)]
     if status.state != "registered":
         lines += [label("slots", _slots_text(status)), label("looks", _looks_text(status))]
-        lines += [label("spent", _spent_text(status))]
+        lines += [label("spent", _spent_text(status) + _kept_text(status))]
     if status.blinded:
         lines.append(label("arms", BLINDED_TEXT))
     if status.waiting:
@@ -146,6 +147,18 @@ def _spent_text(status: Status) -> str:
         return text
     over = status.ceiling_usd is not None and expected > status.ceiling_usd
     return f"{text};   expected at the end {usd(expected)}" + (" (over)" if over else "")
+
+
+def _kept_text(status: Status) -> str:
+    """Returns what of the spend is reservations of ended attempts, in lines of their own."""
+    text, unpriced, unsettled = "", status.unpriced, status.unsettled
+    if unpriced is not None and unpriced.attempts:
+        many = quantity(unpriced.attempts, "attempt")
+        text += f"\nof it {usd(unpriced.usd)} was reserved and stays: {many} reported no price"
+    if unsettled is not None and unsettled.attempts:
+        many = quantity(unsettled.attempts, "lost attempt")
+        text += f"\nof it {usd(unsettled.usd)} was reserved for {many}: ledger settle corrects it"
+    return text
 
 
 def _record_text(status: Status) -> str:

@@ -263,6 +263,10 @@ def test_views_before_and_after(tmp_path: Path) -> None:
     unblind_experiment(ledger, None, actor=ACTOR, reason="done")
     assert () == bundle_ledger(ledger, tmp_path / "open.zip").blinded
     after = status(ledger)[0]
+    # All costs were sealed and so looked unreported; opened, none of them is.
+    assert (None, None) == (before.unpriced, before.unsettled)
+    assert after.unpriced is not None
+    assert 0 == after.unpriced.attempts
     assert {OLD, NEW} == set(after.arms)
     assert after.spent_usd == pytest.approx(sum(arm.spent_usd for arm in after.arms.values()))
     assert after.spent_usd < before.spent_usd / 2

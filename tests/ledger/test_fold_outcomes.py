@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairtrial.engine.spending import KeptReservations, unsettled
 from fairtrial.ledger.errors import ConflictError, PlanMissingError, TransitionError
 
 from .fold_bench import Bench
@@ -389,6 +390,21 @@ def test_costs_are_charged_and_settled() -> None:
     bench.settled(1, cost_nanousd=1000)
     assert 1057 + RESERVE == tally.spent_nanousd
     assert (4, 0, 0) == (tally.calls, tally.open, bench.known().open)
+
+
+def test_attempts_without_a_price_are_counted_apart_from_lost_ones() -> None:
+    """Only an attempt that says no price and that nobody can settle keeps its reservation."""
+    bench = Bench().running(make_design(attempts_max=3)).tried(1, "error", cost_nanousd=None)
+    tallies = bench.tried(1, "error", cost_nanousd=RESERVE).known().tallies
+    assert 1 == sum(tally.unpriced for tally in tallies)
+    bench.tried(2, "lost", cost_nanousd=None).tried(2, "interrupted", cost_nanousd=None)
+    bench.tried(3, "interrupted", cost_nanousd=5)
+    assert 1 == sum(tally.unpriced for tally in tallies)
+    assert KeptReservations(attempts=2, usd=2 * RESERVE / 1e9) == unsettled(bench.known())
+    bench.do("settle", position=2, cost_nanousd=9)
+    assert 1 == unsettled(bench.known()).attempts
+    bench.settled(3, cost_nanousd=None).settled(4, cost_nanousd=7)
+    assert 2 == sum(tally.unpriced for tally in tallies)
 
 
 def test_recorded_outcome_costs_what_it_incurred() -> None:
