@@ -198,9 +198,8 @@ def status_of(trial: Trial, known: Experiment) -> Status:
     planned = len(known.slots) if known.slots is not None else 0
     over = is_ended(known) or is_final(known)
     not_run = planned - known.settled if over else 0
-    blinded = is_blinded(known)
+    blinded, names = is_blinded(known), shown_names(trial, known)
     spent, unpriced = spent_nanousd(trial, known)
-    names = shown_names(trial, known)
     arms = _arms(known, names, spent)
     head = trial.log.head()
     waiting = waiting_for(trial.log.state, known)
