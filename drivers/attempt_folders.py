@@ -3,7 +3,8 @@
 Leaves who writes there to the drivers.
 
 Rules:
-- HOME, TMPDIR and OUT are new and empty for each attempt, and removed after it.
+- HOME, TMPDIR and OUT are new and empty for each attempt, and removed after it. A call in this
+  process has the home of the process, so it gets OUT alone.
 - A declared artifact is a file inside OUT, no link; its name isn't stdout, stderr or answer.
 """
 
@@ -20,7 +21,13 @@ from typing import NamedTuple
 
 from fairtrial.ledger.errors import DriverError
 
-__all__ = ("OUTPUT_BYTES_MAX", "AttemptFolders", "attempt_folders", "read_artifacts")
+__all__ = (
+    "OUTPUT_BYTES_MAX",
+    "AttemptFolders",
+    "attempt_folders",
+    "attempt_out",
+    "read_artifacts",
+)
 
 OUTPUT_BYTES_MAX = 64 * 2**20
 _OWN_NAMES = frozenset({"stdout", "stderr", "answer"})
@@ -47,8 +54,29 @@ def attempt_folders(out: Path | None) -> Generator[AttemptFolders]:
         _remove(root)
 
 
+@contextmanager
+def attempt_out(out: Path | None) -> Generator[Path]:
+    """Makes the OUT folder of one attempt, where none is given, and removes it with all in it."""
+    if out is not None:
+        out.mkdir(exist_ok=True)
+        yield out
+        return
+    made = Path(tempfile.mkdtemp(prefix="fairtrial-"))
+    try:
+        yield made
+    finally:
+        _remove(made)
+
+
 def _remove(root: Path) -> None:
     """Removes a tree, folders without the right to write in them included."""
+    try:
+        root.rmdir()
+    except OSError:
+        _remove_full(root)
+
+
+def _remove_full(root: Path) -> None:
     for folder, _, _ in os.walk(root):
         if not os.access(folder, os.W_OK | os.X_OK):
             os.chmod(folder, 0o700)

@@ -41,7 +41,7 @@ from fairtrial.ledger import sections
 from fairtrial.ledger.errors import DriverError
 
 from .answer import Answer, bad_output, check_limits, parse_mapping
-from .attempt_folders import OUTPUT_BYTES_MAX, attempt_folders, read_artifacts
+from .attempt_folders import OUTPUT_BYTES_MAX, attempt_out, read_artifacts
 from .command import environment_problems
 from .port import Job, file_identity, job_mapping
 from .scrub import Scrubber
@@ -91,24 +91,23 @@ class PythonDriver:
 
     async def run(self, job: Job) -> Answer:
         """Calls the function once."""
-        with attempt_folders(job.out) as folders:
-            job = replace(job, out=folders.out)
+        with attempt_out(job.out) as out:
             begun = time.monotonic()
-            answer, artifacts = await self._call(job)
+            answer, artifacts = await self._call(job, {**job_mapping(job), "out": str(out)})
             duration = round((time.monotonic() - begun) * 1000)
-            return self._judged(job, answer, artifacts, duration)
+            return self._judged(job, out, answer, artifacts, duration)
 
     async def aclose(self) -> None:
         """Does nothing: what was left behind can't be reached."""
 
-    async def _call(self, job: Job) -> tuple[Answer, dict[str, bytes]]:
+    async def _call(self, job: Job, given: dict[str, object]) -> tuple[Answer, dict[str, bytes]]:
         try:
             function = self._load()
         except DriverError as error:
             return Answer(status="error", code="not_started", message=str(error)), {}
         with anyio.move_on_after(job.limits.seconds) as scope:
             try:
-                returned = await _returned(function, job_mapping(job))
+                returned = await _returned(function, given)
             # Whatever the callable does is its failure; only a cancellation isn't.
             except (Exception, SystemExit) as error:
                 return _exception(error)
@@ -117,11 +116,11 @@ class PythonDriver:
         return Answer(status="timeout", code="timeout", message="the deadline passed"), {}
 
     def _judged(
-        self, job: Job, answer: Answer, artifacts: dict[str, bytes], duration: int
+        self, job: Job, out: Path, answer: Answer, artifacts: dict[str, bytes], duration: int
     ) -> Answer:
         limits = job.limits
-        if answer.declared and job.out is not None:
-            answer, artifacts = _with_files(answer, job.out, limits.output_bytes)
+        if answer.declared:
+            answer, artifacts = _with_files(answer, out, limits.output_bytes)
         answer = check_limits(
             answer,
             usd_nano=limits.usd_nano,

@@ -18,7 +18,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import anyio
@@ -110,7 +110,8 @@ class Executor:
         self._stop: Stopped | None = None
         self._is_ending = False
         self._asking: set[anyio.CancelScope] = set()
-        self._changed = anyio.Condition()
+        # Made when a worker has to wait. No lock: all of them live in one thread.
+        self._changed: anyio.Event | None = None
 
     async def run(self) -> Stopped:
         """Works until there is nothing left to do, or something stops it.
@@ -145,13 +146,13 @@ class Executor:
                 self._sink.note(
                     f"stopping: {count} in flight may finish; Ctrl-C again ends them now"
                 )
-        await self._wake()
+        self._wake()
 
     async def terminate(self) -> None:
         """Starts nothing more and ends what is in flight."""
         self._stop = ("terminated", None)
         self._end_attempts()
-        await self._wake()
+        self._wake()
 
     def _end_attempts(self) -> None:
         self._is_ending = True
@@ -165,9 +166,17 @@ class Executor:
             for driver in self._drivers.values():
                 await driver.aclose()
 
-    async def _wake(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
+    def _wake(self) -> None:
+        """Lets the workers that wait look again for something to do."""
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+    async def _change(self) -> None:
+        """Waits until something is over that can give a worker something to do."""
+        if self._changed is None:
+            self._changed = anyio.Event()
+        await self._changed.wait()
 
     async def _watch_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -229,25 +238,24 @@ class Executor:
             else:
                 await self._attempt(schedule, step.position)
             self._show()
-            await self._wake()
+            self._wake()
 
     async def _next(self, schedule: Schedule) -> Step | None:
         """Waits for something to do; None when there is nothing more, or the run stops."""
-        async with self._changed:
-            while self._stop is None:
-                step = schedule.next()
-                if step.kind == "attempt" and self._is_out_of_time():
-                    schedule.refused(step.position)
-                    self._stop = ("wall_time", None)
-                elif step.kind in ("attempt", "give_up"):
-                    return step
-                elif step.kind == "wait":
-                    await self._changed.wait()
-                    continue
-                else:
-                    self._stop = self._reason(step)
-                self._changed.notify_all()
-                return None
+        while self._stop is None:
+            step = schedule.next()
+            if step.kind == "attempt" and self._is_out_of_time():
+                schedule.refused(step.position)
+                self._stop = ("wall_time", None)
+            elif step.kind in ("attempt", "give_up"):
+                return step
+            elif step.kind == "wait":
+                await self._change()
+                continue
+            else:
+                self._stop = self._reason(step)
+            self._wake()
+            return None
         return None
 
     def _is_out_of_time(self) -> bool:
@@ -385,14 +393,8 @@ class Executor:
             self._sink.progress(self._tally.progress(now - self._begun, stopping=stopping))
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first(error: BaseException) -> BaseException:
     """Returns the first error that isn't a group; the others came with it."""
-    return next(_leaves(errors))
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

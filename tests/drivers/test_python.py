@@ -237,6 +237,25 @@ def test_artifacts_are_read_from_out(tmp_path: Path) -> None:
     assert "bad_output" == _ask(driver, replace(JOB, unit="u2")).code
 
 
+@pytest.mark.parametrize("leaves", ["pass", "(out / 'a').mkdir(); (out / 'a' / 'b').touch()"])
+def test_out_is_new_for_each_attempt_and_removed(tmp_path: Path, leaves: str) -> None:
+    """Whatever a callable leaves in OUT, the next attempt begins with nothing of it."""
+    driver = _driver(
+        tmp_path,
+        f"""
+        import pathlib
+        def ask(job):
+            out = pathlib.Path(job["out"])
+            assert not list(out.iterdir())
+            {leaves}
+            return {{"answer": str(out)}}
+        """,
+    )
+    outs = [Path(_ask(driver).answer or ".") for _ in range(2)]
+    assert 2 == len(set(outs))
+    assert not any(out.exists() for out in outs)
+
+
 def test_limits_hold_for_a_dict_too(tmp_path: Path) -> None:
     """More tokens or a longer answer than allowed is a limit."""
     source = "def ask(job):\n    return {'answer': 'abc', 'tokens': {'output': 9}}\n"

@@ -665,7 +665,8 @@ def test_medium_that_fails_ends_the_run_and_loses_nothing(
     tmp_path: Path, commit: int, is_stored: bool
 ) -> None:
     """Whatever commit fails, stored or not, the next session settles each slot once."""
-    bench = Bench(tmp_path, units=5)
+    # Three workers put three events into a commit at most: 40 events are 14 commits or more.
+    bench = Bench(tmp_path, units=10)
     first, second = ScriptedDriver(_good), ScriptedDriver(_good)
     with pytest.raises(CrashError):
         bench.run(
@@ -676,7 +677,7 @@ def test_medium_that_fails_ends_the_run_and_loses_nothing(
     before = {d.position: d for d in bench.decisions()}
     assert "complete" == bench.run(second, concurrency=3)[0]
     after = {d.position: d for d in bench.decisions()}
-    assert 10 == len(after)
+    assert 20 == len(after)
     assert before == {position: after[position] for position in before}
     assert all((d.arm, d.unit, 1) not in second.starts() for d in before.values())
 
