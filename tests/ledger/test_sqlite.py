@@ -298,6 +298,18 @@ def test_damaged_pages_are_findings(filled: Path, opened: Opener, reading: Opene
         list(opened(filled).read())
 
 
+@pytest.mark.parametrize(("old", "new"), [(b"decision", b"decisioo"), (b"exp-1", b"exp-0")])
+def test_index_that_contradicts_its_rows_is_found(filled: Path, old: bytes, new: bytes) -> None:
+    """A whole index with another slot than its row has is found; `quick_check` wouldn't see it."""
+    ((page,),) = _rows(filled, "SELECT rootpage FROM sqlite_master WHERE name LIKE '%autoindex%'")
+    data, size = bytearray(filled.read_bytes()), 4096
+    at = data.index(old, (int(str(page)) - 1) * size, int(str(page)) * size)
+    data[at : at + len(old)] = new
+    filled.write_bytes(data)
+    assert [("ok",)] == _rows(filled, "PRAGMA quick_check")
+    assert ("structure", None, "") in _findings(filled)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
