@@ -276,7 +276,12 @@ def witness_note(trial: Trial, setup: AnchorSetup, sealed: Sealed) -> Sealed:
         RefusedError: They aren't a quorum.
     """
     if setup.policy is None:
-        raise RefusedError("no policy names witnesses", found="FAIRTRIAL_POLICY isn't set")
+        raise RefusedError(
+            "no policy names witnesses",
+            expected="a policy with a `witness` line for each and their quorum",
+            found="FAIRTRIAL_POLICY isn't set",
+            todo="--policy FILE, or FAIRTRIAL_POLICY=FILE",
+        )
     note, size = sealed.path.read_bytes(), sealed.size
 
     def prove(old: int) -> tuple[bytes, ...]:
@@ -291,11 +296,21 @@ def witness_note(trial: Trial, setup: AnchorSetup, sealed: Sealed) -> Sealed:
                 failed = failed or f"{name}: {error.found or error.what}"
     path = _write_note(trial.side, note)
     if not cosigners(note, setup.policy):
-        raise RefusedError("no quorum of witnesses", found=failed or "no witness has an address")
+        raise RefusedError(
+            "no quorum of witnesses",
+            expected="cosignatures of as many witnesses as the policy wants",
+            found=failed or "no witness of the policy has an address",
+            todo="try again later, or hand each the note: ledger witness cosign NOTE",
+        )
     return sealed._replace(path=path, problem=f"not cosigned by {failed}" if failed else "")
 
 
 def _stamped(setup: AnchorSetup, note: bytes) -> bytes:
     if not setup.stamp_url:
-        raise RefusedError("no authority has an address", found="FAIRTRIAL_TSA isn't set")
+        raise RefusedError(
+            "no authority has an address",
+            expected="the address of a time stamp authority (RFC 3161)",
+            found="FAIRTRIAL_TSA isn't set",
+            todo="FAIRTRIAL_TSA=https://...",
+        )
     return fetch_stamp(setup.stamp_url, note, setup.stamp_roots)

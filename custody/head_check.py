@@ -100,12 +100,18 @@ def _signers(
         for key, seq in handed_on.replaced.items() if handed_on is not None else ():
             if (key.name, key.key_id()) in lines:
                 raise TransitionError(
-                    f"the key that signed its checkpoint was replaced at entry {seq}"
+                    f"the key that signed its checkpoint was replaced at entry {seq}",
+                    expected="a signature of the key that came after it",
+                    found=f"one of {key.name}+{key.key_id().hex()}",
+                    todo="ask whoever keeps the ledger for a proof under a newer checkpoint",
                 )
         signed = ", ".join(f"{line.name}+{line.key_id.hex()}" for line in parsed.lines)
         raise TransitionError(
             f"no key that was given has signed its checkpoint; {signed} has: a ledger whose key was"
             " rotated has a new verifier key, to be had from whoever keeps it; from one before it"
-            " leads --rotation, with what `ledger prove --rotations` writes"
+            " leads --rotation, with what `ledger prove --rotations` writes",
+            expected=" or ".join(f"{key.name}+{key.key_id().hex()}" for key in known) or "a key",
+            found=signed or "no signature",
+            todo="--vkey VKEY, the new one; or --rotation FILE",
         )
     return {one.key for one in verify_note(parsed, known)}

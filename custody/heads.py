@@ -180,4 +180,10 @@ def _check_grown(head: Head, size: int, root: bytes, found: bytes | None, path: 
         )
     _same(root, found, size, "signed before", error=ForkedError)
     if found is None:
-        raise IntegrityError("the ledger became shorter while it was read", where=f"entry {size}")
+        raise IntegrityError(
+            "the ledger became shorter while it was read",
+            where=str(path),
+            expected=f"at least {size} entries",
+            found="fewer",
+            todo="let nobody replace the file meanwhile, then run the same command again",
+        )

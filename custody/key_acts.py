@@ -46,7 +46,13 @@ def new_key(name: str, use: KeyUse, *, signs_as: str | None = None) -> KeyShown:
         RefusedError: A key of this name exists, or the folder is open to others.
     """
     if use == "ledger" and signs_as is not None:
-        raise RefusedError("a ledger's key signs as the origin of the ledger", found=signs_as)
+        raise RefusedError(
+            "a ledger's key signs as the origin of the ledger",
+            where="--signs-as",
+            expected="--use person or --use witness, whose keys sign under a name",
+            found=f"--use ledger, and {signs_as}",
+            todo="leave --signs-as out",
+        )
     return _shown(create_key(name, use, environment=os.environ, signs_as=signs_as))
 
 

@@ -76,7 +76,13 @@ def rotate_key(trial: Trial, old: KeyOfFile, new: KeyOfFile) -> Key:
     take_key(trial, old, origin)
     previous, vkey = trial.log.state.vkey, format_vkey(new.signer.verifier(origin))
     if previous == vkey:
-        raise RefusedError("the new key is the old one", where=f"key {new.name}")
+        raise RefusedError(
+            "the new key is the old one",
+            where=f"key {new.name}",
+            expected="another key",
+            found=vkey,
+            todo="ledger key new NAME, then: ledger key rotate --key OLD --to NAME",
+        )
 
     def rotation(state: State) -> Key:
         number = next_number(state, "key", "")

@@ -151,7 +151,8 @@ def _path(name: str, environment: Mapping[str, str]) -> Path:
         raise RefusedError(
             "this can't be the name of a key file",
             expected="1 to 64 letters, digits, `.`, `_` or `-`, no path",
-            found=name,
+            found=name or "an empty name",
+            todo="choose another name; ledger key show lists the keys",
         )
     return key_folder(environment) / f"{name}.key"
 
@@ -177,7 +178,11 @@ def _read(path: Path) -> Key:
     except (msgspec.MsgspecError, ValueError):
         # Without the parser's words: they could hold a part of the key.
         raise RefusedError(
-            "the file holds no key", where=str(path), todo="restore it from a copy"
+            "the file holds no key",
+            where=str(path),
+            expected="the JSON that `ledger key new` wrote",
+            found=f"{len(data)} bytes of another form (not shown: they may hold a part of a key)",
+            todo="restore it from a copy; without one, make a new key: ledger key new NAME",
         ) from None
     return Key(path.stem, content.use, content.signs_as, signer)
 

@@ -37,7 +37,12 @@ def post(url: str, body: bytes, *, media: str) -> Reply:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise RefusedError("this isn't an address to post to", expected="http://…", found=url[:200])
+        raise RefusedError(
+            "this isn't an address to post to",
+            expected="https://HOST/PATH, or http://",
+            found=url[:200],
+            todo="correct it where it is set: the policy, or FAIRTRIAL_TSA",
+        )
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
@@ -57,5 +62,11 @@ def post(url: str, body: bytes, *, media: str) -> Reply:
             todo="try again later, or hand the files over instead",
         ) from error
     if len(reply.body) > REPLY_BYTES_MAX:
-        raise RefusedError("the answer is too long", where=url[:200])
+        raise RefusedError(
+            "the answer is too long",
+            where=url[:200],
+            expected=f"at most {REPLY_BYTES_MAX:,} bytes",
+            found="more",
+            todo="see whether the address is the right one",
+        )
     return reply

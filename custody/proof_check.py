@@ -169,7 +169,10 @@ def _entry_in(
     data = given if given is not None else proof.extra
     if data is None:
         raise RefusedError(
-            "the proof doesn't carry its entry", todo="--entry FILE, its line without the newline"
+            "the proof doesn't carry its entry",
+            where=f"entry {proof.seq}",
+            expected="the entry's bytes, beside the proof",
+            todo="--entry FILE, its line without the newline",
         )
     entry: Entry | None
     try:

@@ -75,7 +75,11 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError as error:
         raise StoreError(
-            "there is no ledger that can be read", where=str(path), found=str(error)
+            "there is no ledger that can be read",
+            where=str(path),
+            expected="a file",
+            found=error.strerror or str(error),
+            todo="correct the path, or give the rights to read it",
         ) from error
 
 
@@ -104,7 +108,12 @@ def check_place(path: Path) -> None:
             todo="give a name that isn't taken",
         )
     if not path.absolute().parent.is_dir():
-        raise RefusedError("there is no such folder", where=str(path.absolute().parent))
+        raise RefusedError(
+            "there is no such folder",
+            where=str(path.absolute().parent),
+            expected="a folder for the report",
+            todo="make it, or give another place",
+        )
 
 
 def write_report(path: Path, text: str) -> None:

@@ -90,7 +90,10 @@ def follow_rotations(
         before, after = parse_vkey(event.previous or ""), parse_vkey(event.vkey)
         if not is_key_signed(event, ledger) or after.name != origin:
             raise RefusedError(
-                f"the rotation at entry {seq} isn't one of this origin, signed by both keys"
+                f"the rotation at entry {seq} isn't one of this origin, signed by both keys",
+                expected=f"a key of {origin}, signed by itself and by the one before it",
+                found=f"a key of {after.name}",
+                todo="get it again from whoever keeps the ledger: ledger prove --rotations",
             )
         if before in now:
             del now[before]

@@ -129,7 +129,9 @@ class Reader:
                 raise IntegrityError(
                     "the blob of the frozen plan is no plan",
                     where=f"blob {blob.blake3}",
+                    expected="the plan that the freeze wrote",
                     found=str(error)[:300],
+                    todo="bring the .d folder of a copy; ledger replay names what differs",
                 ) from error
         return self._plans[blob.sha256]
 
@@ -275,6 +277,7 @@ class Trial(Reader):
                 "the bytes were erased on record",
                 where=f"entry {seq}",
                 expected=f"SHA-256 {blob.sha256}",
+                found="an erasure, which can't be undone",
                 todo=f"ledger show {seq} says why; their digest stays",
             )
         return self.blobs.get(blob)
@@ -308,7 +311,9 @@ def _which(name: str | None, known: list[str]) -> str:
     near = get_close_matches(name or "", known, n=1)
     if near:
         return f"did you mean {near[0]!r}?"
-    return "name one of them" if known else "ledger register PROTOCOL"
+    if not known:
+        return "ledger register PROTOCOL"
+    return f"name it behind the command, as in: ledger status {known[0]}"
 
 
 @contextmanager

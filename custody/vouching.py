@@ -87,7 +87,7 @@ def read_pins(
         RefusedError: A key, the policy or a file isn't acceptable.
     """
     return Pins(
-        keys=tuple(parse_vkey(vkey) for vkey in vkeys),
+        keys=tuple(parse_vkey(vkey, where="--vkey") for vkey in vkeys),
         origin=origin,
         policy=None if policy is None else parse_policy(read_given(policy, what="the policy")),
         stamp_roots=b"" if stamp_roots is None else read_certificates(stamp_roots),

@@ -45,7 +45,7 @@ def open_witness(key: str, *, vkeys: Sequence[str] = (), policy: Path | None = N
     """
     own = load_key(key, "witness", environment=os.environ)
     logs = [
-        *(parse_vkey(vkey) for vkey in vkeys),
+        *(parse_vkey(vkey, where="--log") for vkey in vkeys),
         *(() if policy is None else parse_policy(read_given(policy)).logs),
     ]
     if not logs:
@@ -88,7 +88,13 @@ def _not_cosigned(answer: Answer, note: Path, size: int) -> RefusedError:
     """Returns the refusal that a witness's answer means for a head of a size."""
     what, text = "the witness doesn't cosign", answer.body.decode().strip()
     if answer.status != 409:
-        return RefusedError(what, where=str(note), found=text)
+        return RefusedError(
+            what,
+            where=str(note),
+            expected="a signed head of a ledger that it knows, grown from the last one",
+            found=text,
+            todo="name the ledger's key (--log VKEY or --policy FILE), and give a newer head",
+        )
     if int(text) > size:
         return RefusedError(
             "the witness doesn't cosign a head older than the one that it cosigned last",

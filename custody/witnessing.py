@@ -237,7 +237,13 @@ def _verified(body: bytes, note: bytes, witness: VerifierKey) -> SignatureLine:
     try:
         lines = parse_lines(body.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise RefusedError("a witness's answer isn't UTF-8", where=witness.name) from error
+        raise RefusedError(
+            "a witness's answer isn't UTF-8",
+            where=witness.name,
+            expected="lines of signatures",
+            found=repr(body[:80]),
+            todo="see whether the policy has the right address for it",
+        ) from error
     own = [one for one in lines if (one.name, one.key_id) == (witness.name, witness.key_id())]
     verify_note(Note(parse_note(note).text, tuple(own)), [witness])
     return own[0]
@@ -251,4 +257,10 @@ def _size(body: bytes, url: str) -> int:
 
 
 def _not_cosigned(url: str, why: str) -> RefusedError:
-    return RefusedError("a witness didn't cosign", where=url[:200], found=why)
+    return RefusedError(
+        "a witness didn't cosign",
+        where=url[:200],
+        expected="a cosignature of this head",
+        found=why,
+        todo="ask whoever keeps the witness, or go on without it",
+    )

@@ -93,7 +93,12 @@ def read_artifacts(out: Path, names: tuple[str, ...], bytes_max: int) -> dict[st
     left = bytes_max
     for name in names:
         if name in _OWN_NAMES or name in files:
-            raise DriverError("an artifact's name is taken", where=name)
+            raise DriverError(
+                "an artifact's name is taken",
+                where=name,
+                expected="each artifact once, and no name that the run itself uses",
+                todo=f"name it otherwise; taken are {', '.join(sorted(_OWN_NAMES))}",
+            )
         data = _read_inside(out, name, left)
         if data is None:
             return None
@@ -107,15 +112,31 @@ def _read_inside(out: Path, name: str, bytes_max: int) -> bytes | None:
     path = root / name
     # A link could name any file of the machine, and a pipe would never end.
     if path.resolve() != path or not path.is_relative_to(root):
-        raise DriverError("an artifact lies outside of the OUT folder, or is a link", where=name)
+        raise DriverError(
+            "an artifact lies outside of the OUT folder, or is a link",
+            where=name,
+            expected=f"a file in {root}",
+            found=str(path.resolve()),
+            todo="copy it there and name it by its path in OUT",
+        )
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise DriverError("an artifact is not a file", where=name)
+                raise DriverError(
+                    "an artifact is not a file",
+                    where=name,
+                    expected="a regular file",
+                    found="a folder, a pipe or a device",
+                    todo="name each file of a folder",
+                )
             data = file.read(bytes_max + 1)
     except OSError as error:
         raise DriverError(
-            "a declared artifact can't be read", where=name, found=error.strerror or ""
+            "a declared artifact can't be read",
+            where=name,
+            expected=f"a file in {root}",
+            found=error.strerror or str(error),
+            todo="write it before the answer, or don't name it",
         ) from error
     return data if len(data) <= bytes_max else None

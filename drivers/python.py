@@ -232,7 +232,13 @@ def _import_function(folder: Path, call: str) -> Callable[..., object]:
         ) from error
     function: object = getattr(module, name, None)
     if not callable(function):
-        raise DriverError(f"{name} is no callable of the module", where=call)
+        raise DriverError(
+            f"{name} is no callable of the module",
+            where=call,
+            expected=f"a function {name} in {source.name}",
+            found="nothing of this name" if function is None else type(function).__name__,
+            todo="define it, or correct driver.call",
+        )
     return function
 
 
@@ -254,7 +260,13 @@ def _import_module(folder: Path, source: Path, name: str) -> ModuleType:
             return _load_module(source, candidate, digest)
         if getattr(known, _DIGEST, None) == digest:
             return known
-    raise DriverError("the module's name is taken", where=name)
+    raise DriverError(
+        "the module's name is taken",
+        where=name,
+        expected=f"the module of {source}",
+        found="another module of the same name, loaded before",
+        todo="rename the file, and driver.call with it",
+    )
 
 
 def _load_module(source: Path, name: str, digest: str) -> ModuleType:

@@ -205,7 +205,8 @@ def _check_saving(protocol: Protocol, saving: StatedSaving, path: str, reading: 
         if not is_read and reading.is_given(where):
             reading.refuse(where, "nothing depends on it here", todo="leave it out")
     if not math.isfinite(saving.ratio * (saving.level.mean or 1.0)):
-        reading.refuse(f"{path}.ratio", "the treatment's mean is beyond any number")
+        what, expected = "the treatment's mean is beyond any number", "ratio times mean as a number"
+        reading.refuse(f"{path}.ratio", what, expected=expected)
 
 
 def _level_fields(protocol: Protocol, path: str, *, raw: bool) -> dict[str, tuple[bool, bool]]:

@@ -104,7 +104,7 @@ def _unit_index(pilot: Units, unit: str | None) -> int:
             where="--unit",
             expected="one of: " + ", ".join(pilot.ids[:10]),
             found=unit,
-            todo="name one of them; units of the plan aren't tried",
+            todo=f"--unit {pilot.ids[0]}; units of the plan aren't tried",
         )
     return pilot.ids.index(unit)
 

@@ -210,7 +210,12 @@ class Writer:
             self._failure = error
         except Exception as error:
             # A bug in the store must not leave the waiters asleep.
-            self._failure = StoreError("the writer failed", found=repr(error))
+            self._failure = StoreError(
+                "the writer failed",
+                expected="an append, or a refusal in its own words",
+                found=repr(error),
+                todo="run the same command again; report it if it comes back",
+            )
             self._failure.__cause__ = error
         for item in items:
             item.error = self._failure

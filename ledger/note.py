@@ -124,12 +124,29 @@ def check_key_name(name: str) -> None:
         )
 
 
-def parse_vkey(text: str) -> VerifierKey:
+def parse_vkey(text: str, *, where: str = "a verifier key") -> VerifierKey:
     """Returns the key in a verifier key `NAME+ID+BASE64`.
+
+    Args:
+        text: The verifier key.
+        where: What holds it, for the message: an option, a line of a file.
 
     Raises:
         RefusedError: It has another form, its id isn't that of its key, or its type is unknown.
     """
+    try:
+        return _read_vkey(text)
+    except RefusedError as error:
+        raise RefusedError(
+            error.what,
+            where=where,
+            expected=error.expected or "NAME+ID+BASE64, as `ledger key show` prints it",
+            found=repr(text[:120]),
+            todo="copy it whole from whoever keeps the key, and put it in quotation marks",
+        ) from error
+
+
+def _read_vkey(text: str) -> VerifierKey:
     name, _, rest = text.strip().partition("+")
     key_id, _, encoded = rest.partition("+")
     check_key_name(name)

@@ -120,7 +120,12 @@ def parse_policy(data: bytes) -> Policy:
         RefusedError: A line isn't acceptable; names it.
     """
     if len(data) > POLICY_BYTES_MAX:
-        raise RefusedError("the policy is too large", expected=f"{POLICY_BYTES_MAX:,} bytes")
+        raise RefusedError(
+            "the policy is too large",
+            expected=f"at most {POLICY_BYTES_MAX:,} bytes",
+            found=f"{len(data):,} bytes",
+            todo="name a policy file: lines log, witness, group, quorum",
+        )
     draft = _Draft()
     acts: dict[str, tuple[Callable[..., None], range]] = {
         "log": (draft.log, range(1, 3)),
@@ -140,9 +145,15 @@ def parse_policy(data: bytes) -> Policy:
         except RefusedError as error:
             error.where = f"policy, line {number}"
             error.found = error.found or line.strip()[:200]
+            error.todo = error.todo or "correct the line"
             raise
     if draft.quorum is None:
-        raise RefusedError("a policy has one line `quorum`", expected="quorum NAME, or quorum none")
+        raise RefusedError(
+            "a policy has one line `quorum`",
+            expected="quorum NAME, or quorum none",
+            found="no such line",
+            todo="add it at the end of the policy",
+        )
     return Policy(tuple(draft.logs), draft.witnesses, draft.groups, draft.quorum, draft.urls)
 
 
@@ -150,7 +161,13 @@ def _decode(data: bytes) -> str:
     text = data.decode("utf-8", "surrogateescape")
     for number, line in enumerate(text.split("\n"), start=1):
         if any((ord(one) < 0x20 and one != "\t") or ord(one) == 0x7F for one in line):
-            raise RefusedError("a policy holds a control character", where=f"policy, line {number}")
+            raise RefusedError(
+                "a policy holds a control character",
+                where=f"policy, line {number}",
+                expected="text and tabs",
+                found=repr(line[:80]),
+                todo="take it out",
+            )
     return text
 
 

@@ -80,9 +80,16 @@ def _compose(text: str, name: str) -> Any:
     try:
         node: Any = YAML(typ="safe", pure=True).compose(text)
     except YAMLError as error:
-        _refuse(name, "file", f"the file is not YAML: {str(error).splitlines()[0]}")
+        _refuse(
+            name,
+            "file",
+            f"the file is not YAML: {str(error).splitlines()[0]}",
+            todo="correct it: ledger check names the line",
+        )
     if node is None or node.id != "mapping":
-        _refuse(name, "file", "the file is not a mapping")
+        _refuse(
+            name, "file", "the file is not a mapping", todo="write fields, as `ledger init` does"
+        )
     return node
 
 
@@ -121,7 +128,12 @@ def _add(
 ) -> str:
     """Returns the text with a field that wasn't there, in the mapping where it belongs."""
     if node.id != "mapping" or any(isinstance(step, int) for step in steps):
-        _refuse(name, path, "the path leads through something that isn't there", todo="correct it")
+        _refuse(
+            name,
+            path,
+            "the path leads through something that isn't there",
+            todo="name a field of the file",
+        )
     *outer, last = [str(step) for step in steps]
     member = f"{last}: {value}"
     for step in reversed(outer):

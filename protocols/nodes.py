@@ -6,6 +6,7 @@ hold to `shapes.py`.
 Rules:
 - Every problem of a file is collected; nothing is raised before all rules have been tried.
 - A field that is bad or missing is known as bad, so that a rule that needs it says nothing more.
+- A problem shows what the file has at its path, unless it says better what was found.
 - A path is dotted: `analysis.alpha`, `arms.B.driver.argv`, `endpoints.resolved.value`; an item of a
   list without names is `looks.at[0]`.
 """
@@ -45,11 +46,14 @@ class Reading:
         self.file = file
         self.problems: list[Problem] = []
         self._lines: dict[str, int] = {"": 1}
+        self._written: dict[str, str] = {}
         self._bad: set[str] = set()
 
-    def note(self, path: str, line: int) -> None:
-        """Remembers that the file gives this path, and where."""
+    def note(self, path: str, line: int, node: Node | None = None) -> None:
+        """Remembers that the file gives this path, where, and what it has there."""
         self._lines[path] = line
+        if node is not None:
+            self._written[path] = _written(node)
 
     def is_given(self, path: str) -> bool:
         """Returns whether the author wrote this field."""
@@ -106,7 +110,7 @@ class Reading:
             where=path,
             line=self.line(path),
             expected=expected,
-            found=found,
+            found=found or self._written.get(path, ""),
             todo=todo,
         )
         if problem not in self.problems:
@@ -122,6 +126,16 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     folded = {name.casefold(): name for name in known}
     found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=_NEAR)
     return folded[found[0]] if found else None
+
+
+def _written(node: Node) -> str:
+    """Returns what the file has for a field, where a line can hold it; "" for a mapping."""
+    if isinstance(node.value, dict):
+        return ""
+    if isinstance(node.value, tuple):
+        items = [_written(item) for item in node.value]
+        return ", ".join(items)[:80] if all(items) else ""
+    return (node.source or str(node.value))[:80] if node.value is not None else ""
 
 
 def describe(node: Node) -> str:

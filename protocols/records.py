@@ -85,7 +85,7 @@ class ListOf:
         items = []
         for index, item in enumerate(node.value):
             inner = self._path(item, index, path)
-            reading.note(inner, item.line)
+            reading.note(inner, item.line, item)
             items.append(self.item.read(item, inner, reading))
         if self.distinct and not self.key:
             self._check_distinct(items, path, reading)
@@ -99,7 +99,9 @@ class ListOf:
     def _check_distinct(self, items: list[object], path: str, reading: Reading) -> None:
         for index, item in enumerate(items):
             if item in items[:index]:
-                reading.refuse(f"{path}[{index}]", "the item stands twice", found=str(item))
+                reading.refuse(
+                    f"{path}[{index}]", "the item stands twice", found=str(item), todo="keep one"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +155,7 @@ class MapOf:
         values = {}
         for name, item in sorted(node.value.items()):
             inner = f"{path}.{name}"
-            reading.note(inner, item.line)
+            reading.note(inner, item.line, item)
             if self.known and name not in self.known and not name.startswith(self.prefix):
                 _unknown_key(name, path, self.known, reading, self._why(name, item))
                 continue
@@ -192,7 +194,7 @@ class Record:
         if not isinstance(node.value, dict):
             return wrong(self, node, path, reading, f"a mapping of {_some(self.fields)}")
         for name, item in node.value.items():
-            reading.note(_join(path, name), item.line)
+            reading.note(_join(path, name), item.line, item)
             if name not in self.fields:
                 _unknown_key(name, path, tuple(self.fields), reading, self.others.get(name, ""))
         values = {}

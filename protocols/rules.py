@@ -200,6 +200,9 @@ def _check_identity(p: Protocol, reading: Reading) -> None:
                 f"arms.{name}",
                 f"arms {names[first]} and {name} are the same treatment",
                 expected="arms that differ, or `aa: true` for a noise floor",
+                found=f"{name} has what {names[first]} has (label, repeats, reserve_usd and"
+                " repeatable make no treatment)",
+                todo=f"give arms.{name} the driver, config or rule that is to be compared",
                 needs=[f"arms.{names[first]}", "aa"],
             )
     # Two recorded sets of outcomes of one system are told apart by their rows, so they may differ.

@@ -98,7 +98,8 @@ def _check_columns_needed(p: Protocol, reading: Reading) -> None:
     populations = p.populations
     if populations is not None and populations.primary in populations.secondary:
         what = "the primary population is also a secondary one"
-        reading.refuse("populations.secondary", what, found=populations.primary)
+        todo = "take it out of the secondary ones"
+        reading.refuse("populations.secondary", what, found=populations.primary, todo=todo)
 
 
 def _twin_users(p: Protocol) -> Iterator[tuple[str, str]]:

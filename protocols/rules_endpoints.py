@@ -70,7 +70,8 @@ def check_endpoints(protocol: Protocol, reading: Reading) -> None:
 def _check_roles(p: Protocol, reading: Reading) -> None:
     names = [endpoint.name for endpoint in p.endpoints]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        reading.refuse(f"endpoints.{name}", "two endpoints have one name", found=name)
+        what, todo = "two endpoints have one name", "rename one of them"
+        reading.refuse(f"endpoints.{name}", what, found=name, todo=todo)
     if not primaries(p):
         expected = "at least one endpoint with `role: primary`"
         reading.refuse("endpoints", "nothing decides", expected=expected)
@@ -97,8 +98,9 @@ def _check_value(p: Protocol, endpoint: Endpoint, reading: Reading) -> None:
         what = "`positive` is about answers"
         reading.refuse(f"{path}.positive", what, todo=todo, needs=[f"{path}.value"])
     if word == "flagged" and p.kind == "comparison":
-        what = "`flagged` belongs to kind decision_rule"
-        reading.refuse(f"{path}.value", what, found="kind comparison", needs=["kind"])
+        what, found = "`flagged` belongs to kind decision_rule", "kind comparison"
+        todo = "name another value, or write `kind: decision_rule`"
+        reading.refuse(f"{path}.value", what, found=found, todo=todo, needs=["kind"])
 
 
 def _check_columns(p: Protocol, endpoint: Endpoint, reading: Reading) -> None:
@@ -166,9 +168,8 @@ def _check_reducer(p: Protocol, endpoint: Endpoint, reading: Reading) -> None:
     even = [name for name, count in repeats.items() if count % 2 == 0]
     if reducer == "majority" and even:
         found = f"{repeats[even[0]]} repeats in arm {even[0]}"
-        reading.refuse(
-            f"{path}.reducer", "an even number has no majority", found=found, needs=needs
-        )
+        what, todo = "an even number has no majority", "plan an odd number of repeats"
+        reading.refuse(f"{path}.reducer", what, found=found, todo=todo, needs=needs)
     if reducer in ("any", "all", "at_least") or kind in _BY_COUNT:
         _check_equal_repeats(p, endpoint, reading)
 

@@ -59,9 +59,12 @@ def _check_comparisons(p: Protocol, reading: Reading) -> None:
     for comparison in comparisons:
         path = f"analysis.comparisons.{comparison.name}"
         if names.count(comparison.name) > 1:
-            reading.refuse(path, "two comparisons have one name", found=comparison.name)
+            what, todo = "two comparisons have one name", "rename one of them"
+            reading.refuse(path, what, found=comparison.name, todo=todo)
         if comparison.treatment == comparison.control:
-            reading.refuse(f"{path}.control", "an arm is compared with itself")
+            others = [name for name in p.arms if name != comparison.treatment]
+            what, expected = "an arm is compared with itself", f"one of {', '.join(others)}"
+            reading.refuse(f"{path}.control", what, expected=expected, found=comparison.control)
         for side in ("treatment", "control"):
             _check_arm(p, reading, f"{path}.{side}", getattr(comparison, side))
         _check_share(p, comparison, reading, f"{path}.share")
@@ -109,8 +112,15 @@ def _check_planned_looks(p: Protocol, reading: Reading) -> None:
             todo = "leave it out, or write `kind: anytime`"
             reading.refuse(f"looks.{name}", what, todo=todo, needs=["looks.kind"])
     if any(before >= after for before, after in pairwise(looks.at)):
-        found = ", ".join(map(str, looks.at))
-        reading.refuse("looks.at", "the shares don't rise", found=found)
+        found, expected = (
+            ", ".join(map(str, looks.at)),
+            "each share above the one before it, up to 1",
+        )
+        rising = ", ".join(map(str, sorted({*looks.at, 1.0})))
+        todo = f"write them in order, each once: [{rising}]"
+        reading.refuse(
+            "looks.at", "the shares don't rise", expected=expected, found=found, todo=todo
+        )
     if looks.at[-1] != 1.0:
         found = str(looks.at[-1])
         reading.refuse("looks.at", "the last look isn't at 1", expected="1", found=found)
@@ -170,7 +180,8 @@ def _check_anytime(p: Protocol, reading: Reading) -> None:
         if endpoint.role != "secondary" and endpoint.type not in ("binary", "bounded"):
             what = f"endpoint {endpoint.name} has no bounds, which looks at any time need"
             needs = [f"endpoints.{endpoint.name}"]
-            reading.refuse("looks.kind", what, found=f"type {endpoint.type}", needs=needs)
+            expected, found = "type binary or bounded, or planned looks", f"type {endpoint.type}"
+            reading.refuse("looks.kind", what, expected=expected, found=found, needs=needs)
 
 
 def _check_power(p: Protocol, reading: Reading) -> None:

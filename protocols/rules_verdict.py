@@ -38,8 +38,9 @@ def _check_rule(p: Protocol, reading: Reading) -> None:
         found = ", ".join(rule)
         reading.refuse("decision.rule", "no such list of rules", expected=expected, found=found)
     if "precision_bound" in rule and p.kind == "comparison":
-        what = "precision_bound belongs to kind decision_rule"
-        reading.refuse("decision.rule", what, found="kind comparison", needs=["kind"])
+        what, found = "precision_bound belongs to kind decision_rule", "kind comparison"
+        todo = "name another rule, or write `kind: decision_rule`"
+        reading.refuse("decision.rule", what, found=found, todo=todo, needs=["kind"])
     given = reading.is_given("decision.worse_inside_margin")
     if given and rule != ("non_inferiority",):
         reading.refuse(

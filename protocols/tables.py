@@ -75,7 +75,8 @@ def raise_problems(problems: Sequence[Problem], name: str) -> None:
         return
     shown = tuple(problems[:PROBLEMS_MAX])
     if more := len(problems) - len(shown):
-        shown += (Problem(what=f"{more} more problems of this kind", where=problems[-1].where),)
+        what, todo = f"{more} more problems of this kind", "mend those above first"
+        shown += (Problem(what=what, where=problems[-1].where, todo=todo),)
     raise ProtocolError(shown, file=name)
 
 

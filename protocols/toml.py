@@ -36,7 +36,8 @@ def compose_toml(text: str, reading: Reading) -> Node:
         if not repeated:
             found = re.search(r"at line (\d+)", str(error))
             reading.note("file", int(found[1]) if found else text.count("\n") + 1)
-            reading.bad("file", f"the file is not TOML: {error}")
+            what, todo = f"the file is not TOML: {error}", "correct the line (TOML 1.0)"
+            reading.bad("file", what, todo=todo)
         reading.raise_problems()
         raise AssertionError("a problem was recorded") from error
     return _Builder(scan, reading).node(values, "", 1)
