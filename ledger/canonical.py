@@ -17,7 +17,7 @@ import math
 import re
 import unicodedata
 from binascii import hexlify
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import cast
 
@@ -40,6 +40,7 @@ __all__ = (
     "check_text",
     "decode_event",
     "encode_event",
+    "encode_events",
     "event_digits",
     "event_id",
     "needs_walk",
@@ -132,6 +133,23 @@ def encode_event(event: Event) -> bytes:
             todo="give every field a value of exactly its declared type (1.0, not 1, for a float)",
         )
     return data
+
+
+def encode_events(events: Sequence[Event]) -> list[bytes] | None:
+    """Returns what `encode_event` returns of each, None where one of them has to be asked of it.
+
+    Args:
+        events: Events of the newest version of their kinds.
+    """
+    given = list(events)
+    try:
+        joined = EVENT_ENCODER.encode_lines(given)
+        back = _DECODER.decode_lines(joined)
+    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, RecursionError):
+        return None
+    if back != given or EVENT_ENCODER.encode_lines(back) != joined or needs_walk(joined):
+        return None
+    return joined.split(b"\n")[:-1]
 
 
 def decode_event(data: bytes) -> Event:

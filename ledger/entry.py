@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from binascii import hexlify
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from typing import NamedTuple
 from .canonical import event_id
 from .errors import IntegrityError, LedgerError
 from .merkle import leaf_hash
+from .port import Block
 
 __all__ = (
     "ENTRY_BYTES_MAX",
@@ -30,13 +32,17 @@ __all__ = (
     "build_entry",
     "check_actor",
     "check_entry",
+    "fits",
     "header_of",
     "is_second",
+    "is_time",
     "may_be_entry",
     "parse_entry",
 )
 
 ENTRY_BYTES_MAX = 65_535
+# 16 digits of seq, 64 characters of actor, and the rest, which doesn't vary.
+_HEADER_BYTES_MAX = 400
 FIRST_PREV = bytes(32)
 
 _HEADER = re.compile(
@@ -96,7 +102,7 @@ class Header:
         Raises:
             LedgerError: The entry would be too large, or the time has another form.
         """
-        if not _TIME.fullmatch(time):
+        if not is_time(time):
             raise LedgerError("the time of an entry has 6 decimals and a Z", found=time)
         data = b'%b%d,"prev":"%b","time":"%b%b%b","event":%b}' % (
             self._begin, seq, hexlify(prev), time.encode(), self._middle, id.encode(), event
@@ -109,6 +115,40 @@ class Header:
                 todo="put the large value into an artifact",
             )
         return data
+
+    def build_all(
+        self, events: Sequence[bytes], digits: Sequence[bytes], *, seq: int, prev: bytes, time: str
+    ) -> Block:
+        """Returns the entries of events that follow one another, as `build` builds each.
+
+        Args:
+            events: Canonical event bytes, each small enough for `fits`.
+            digits: The hex digits of each event's id.
+            seq: The place of the first, from 0.
+            prev: 32-byte leaf of the entry before it.
+            time: The time of all, for which `is_time` holds.
+        """
+        between = b'","time":"%b%bb3:' % (time.encode(), self._middle)
+        block, before = Block([], []), hexlify(prev)
+        for place, (event, id_) in enumerate(zip(events, digits, strict=True), seq):
+            data = b'%b%d,"prev":"%b%b%b","event":%b}' % (
+                self._begin, place, before, between, id_, event
+            )  # fmt: skip
+            leaf = leaf_hash(data)
+            before = hexlify(leaf)
+            block.entries.append(data)
+            block.leaves.append(leaf)
+        return block
+
+
+def is_time(text: str) -> bool:
+    """Returns whether a time has the form that an entry holds."""
+    return _TIME.fullmatch(text) is not None
+
+
+def fits(event: bytes) -> bool:
+    """Returns whether an event's bytes are few enough for an entry, whatever its header."""
+    return len(event) <= ENTRY_BYTES_MAX - _HEADER_BYTES_MAX
 
 
 @lru_cache(maxsize=8)

@@ -42,7 +42,6 @@ __all__ = ("Followed", "Follower", "Piece", "decode_to_fold", "pieces")
 
 _SECOND = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.")
 _SECOND_BYTES, _TIME_BYTES, _ID_BYTES, _HASH_DIGITS = 20, 27, 67, 64
-_ID = re.compile(rb"b3:[0-9a-f]{64}")
 _EVENT = b'","event":'
 (_NEWLINE,) = b"\n"
 
@@ -108,13 +107,6 @@ class Follower:
             return None
         time = data[time_at : time_at + _TIME_BYTES].decode()
         return Entry(self._ledger, seq, prev, time, self._actor, id_, event, data)
-
-    def event_of(self, data: bytes, *, seq: int, prev: bytes) -> bytes | None:
-        """Returns the event of an entry that stands at its place, its id unchecked."""
-        time_at = self._time_at(data, seq, prev)
-        if time_at < 0 or not _ID.match(data, time_at + self._id_at):
-            return None
-        return data[time_at + self._event_at : -1]
 
     def follow_block(self, block: Block, *, seq: int, prev: bytes) -> Followed | None:
         """Returns the parts of entries that stand at their places with their ids, None when unsure.

@@ -53,7 +53,7 @@ from .jsonl_lines import (
 from .locks import append_lock_path, file_lock, link_findings, lock_holder
 from .merkle import leaf_hashes
 from .port import Block, Report, StoreFinding, Tail, Torn
-from .slot_index import Slot, check_batch
+from .slot_index import Slot, check_batch, slot_of
 
 __all__ = ("JsonlStore", "JsonlWriter")
 
@@ -285,13 +285,14 @@ class JsonlStore:
     def _append(self, handles: Handles, entries: Sequence[bytes], leaves: Sequence[bytes]) -> Tail:
         """Checks and appends a batch; the lock is held and the end is known."""
         with self._state:
-            slots, end, keys = self._slots, self._end, list[int]()
+            slots, end = self._slots, self._end
 
-            def is_taken(slot: Slot) -> bool:
-                keys.append(slots.key_of(slot))
-                return slots.is_known(keys[-1]) and slots.find(handles.file, slot) is not None
+            def is_taken(key: bytes) -> bool:
+                return slots.is_known(key) and slots.find(handles.file, slot_of(key)) is not None
 
-            check_batch(entries, leaves, tail=end.tail, ledger=slots.ledger, is_taken=is_taken)
+            keys = check_batch(
+                entries, leaves, tail=end.tail, ledger=slots.ledger, is_taken=is_taken
+            )
             if not entries:
                 return end.tail
             self._write(handles.fd, b"\n".join((*entries, b"")))

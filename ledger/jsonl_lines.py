@@ -15,6 +15,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from itertools import accumulate
 from typing import BinaryIO, NamedTuple
 
 import msgspec
@@ -23,7 +24,7 @@ from .entry import ENTRY_BYTES_MAX, FIRST_PREV, check_entry, parse_entry
 from .errors import IntegrityError
 from .merkle import leaf_hash
 from .port import Tail, Torn
-from .slot_index import Slot, parse_slot
+from .slot_index import Slot, key_in, key_of, parse_slot
 
 __all__ = (
     "BUFFER_BYTES",
@@ -40,14 +41,10 @@ __all__ = (
     "torn_after",
 )
 
-# What every canonical event begins with; other forms are taken apart as JSON.
-_SLOT = re.compile(
-    rb'","event":\{"kind":"([a-z_]+)/[0-9]+","experiment":"([a-z0-9._-]*)",'
-    rb'"position":([0-9]+),"number":([0-9]+)[,}]'
-)
-_HEADER_BYTES_MIN = 200
 BUFFER_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 20
+# What a slot is remembered by; two may share one.
+_hash = hash
 (_NEWLINE,) = b"\n"
 
 
@@ -220,7 +217,7 @@ class SlotOffsets:
     """Where each entry and each slot stands, while a store is open; about 110 bytes an entry."""
 
     def __init__(self) -> None:
-        # Keyed by the slot's hash: a tuple of a slot would take five times the memory.
+        # Keyed by a hash: what it is made of would take five times the memory.
         self._by_slot: dict[int, int] = {}
         self._by_seq = array("q")
         self._seen = 0
@@ -233,20 +230,22 @@ class SlotOffsets:
             IntegrityError: A line is not an entry.
         """
         for offset, line in lines(file, self._seen, end.offset):
-            match = _SLOT.search(line, _HEADER_BYTES_MIN)
             try:
-                key = b"/".join(match.groups()) if match else _key(_slot_of(line))
+                key = key_in(line)
                 self.ledger = self.ledger or parse_entry(line).ledger
             except IntegrityError as error:
                 error.where = f"entry {len(self._by_seq)}"
                 raise
-            self._add(hash(key), offset, len(line))
+            self._add(_hash(key), offset, len(line))
 
-    def add(self, keys: Sequence[int], lines: Sequence[bytes]) -> None:
-        """Takes in lines that were just appended, each with the key of its slot."""
+    def add(self, keys: Sequence[bytes], lines: Sequence[bytes]) -> None:
+        """Takes in lines that were just appended, each with the key of its slot, which was free."""
         self.ledger = self.ledger or parse_entry(lines[0]).ledger
-        for key, line in zip(keys, lines, strict=True):
-            self._add(key, self._seen, len(line))
+        ends = list(accumulate((len(line) + 1 for line in lines), initial=self._seen))
+        self._seen = ends.pop()
+        self._by_seq.extend(ends)
+        for key, offset in zip(map(_hash, keys), ends, strict=True):
+            self._by_slot.setdefault(key, offset)
 
     def _add(self, key: int, offset: int, length: int) -> None:
         self._by_slot.setdefault(key, offset)
@@ -261,7 +260,7 @@ class SlotOffsets:
 
     def find(self, file: BinaryIO, slot: Slot) -> bytes | None:
         """Returns the line that fills a slot, or None; `advance` was called before."""
-        offset = self._by_slot.get(hash(_key(slot)))
+        offset = self._by_slot.get(_hash(key_of(slot)))
         if offset is None:
             return None
         line = _line_at(file, offset)
@@ -278,13 +277,9 @@ class SlotOffsets:
         """Returns whether all lines up to `end` were read."""
         return self._seen == end.offset
 
-    def key_of(self, slot: Slot) -> int:
-        """Returns what a slot is kept under."""
-        return hash(_key(slot))
-
-    def is_known(self, key: int) -> bool:
+    def is_known(self, key: bytes) -> bool:
         """Returns whether a line that was read may fill the slot of a key; `find` knows it."""
-        return key in self._by_slot
+        return _hash(key) in self._by_slot
 
 
 def search(file: BinaryIO, stop: int, slot: Slot) -> bytes | None:
@@ -307,11 +302,6 @@ def search(file: BinaryIO, stop: int, slot: Slot) -> bytes | None:
 
 def _slot_of(line: bytes) -> Slot:
     return parse_slot(parse_entry(line).event)
-
-
-def _key(slot: Slot) -> bytes:
-    """Returns a slot as the groups of `_SLOT`."""
-    return f"{slot.kind}/{slot.experiment}/{slot.position}/{slot.number}".encode()
 
 
 def _fills(line: bytes, slot: Slot) -> bool:

@@ -5,7 +5,9 @@ Leaves it to the callers what a lock protects: the stores take `append.lock` for
 
 Rules:
 - The lock is the kernel's and ends with its holder, however that ends; no lock file is ever stale.
-- The content of the file (pid, host, since, what) is only for the message to those who wait.
+- The content of the file (pid, host, since, what) is only for the message to those who wait. Who
+  takes a lock again finds its own words there and leaves them: to write and erase them at every
+  commit would cost as much as the commit's own bytes.
 - A lock file may be deleted when it is idle; a lock is only had on the file that has the name now.
 - Looking at a lock creates nothing.
 """
@@ -18,7 +20,7 @@ import socket
 import stat
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +50,7 @@ _WAIT_MAX_SECONDS = 0.02
 
 
 class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds a lock, in its own words."""
+    """Who holds a lock, in its own words; `since` is when it first did, with nobody between."""
 
     pid: int
     host: str
@@ -57,7 +59,7 @@ class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
 
     def text(self) -> str:
         """Returns the holder as one phrase."""
-        return f"{self.what} (pid {self.pid} on {self.host}, since {self.since})"
+        return f"{self.what} (pid {self.pid} on {self.host}, at work since {self.since})"
 
 
 def side_folder(ledger: Path) -> Path:
@@ -140,9 +142,6 @@ def file_lock(path: Path, *, timeout_seconds: float, what: str) -> Generator[Non
         _announce(fd, path, what)
         yield
     finally:
-        # Closing frees the lock; the content goes first, so that no waiter names a holder who left.
-        with suppress(OSError):
-            os.ftruncate(fd, 0)
         os.close(fd)
 
 
@@ -216,9 +215,9 @@ def _announce(fd: int, path: Path, what: str) -> None:
         what=what,
     )
     try:
-        # A holder that was killed leaves its words behind.
-        if os.fstat(fd).st_size:
-            os.ftruncate(fd, 0)
+        if msgspec.structs.replace(_read_holder(fd), since=holder.since) == holder:
+            return
+        os.ftruncate(fd, 0)
         write_all(fd, msgspec.json.encode(holder))
     except OSError as error:
         raise _no_lock(path, error) from error

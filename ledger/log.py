@@ -14,34 +14,31 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from .canonical import encode_event, event_id
+from .canonical import encode_event, event_digits, event_id
 from .clock import utc_now
-from .entry import Entry, check_actor, check_entry, header_of, parse_entry
+from .entry import Entry, check_actor, header_of, is_time, parse_entry
 from .errors import (
     ConflictError,
     IntegrityError,
     LedgerError,
-    NewerError,
     PlanMissingError,
     RefusedError,
     StoreError,
     TransitionError,
 )
 from .events import Event, Head, Open, event_kind
-from .fold import apply
-from .following import Followed, Follower, decode_to_fold, pieces
-from .merkle import CompactRange, leaf_hash, root_of
+from .folded import Folded
+from .merkle import leaf_hash, root_of
 from .pointers import basis_of, check_pointers, reference_of
 from .port import LogStore, StoreFinding, StoreWriter, Tail, Torn
 from .prefix import check_prefix
 from .projection import load_projection, save_projection
 from .reading import find_event, read_events
-from .run_fold import fold_run
-from .segments import Segments
+from .run_append import Drafts, gathered
 from .state import PlanReader, State, slot_text
 
 __all__ = (
@@ -116,10 +113,8 @@ class Log:
         rehash: bool = True,
     ) -> None:
         self.store, self.clock = store, clock
-        self.state, self._tree, self._leaf = State(), CompactRange(), bytes(32)
-        self._segments = Segments()
-        self._follower = Follower()
-        self._plan_of, self._cache_key = plan_of, cache_key or b""
+        self._folded = Folded(plan_of)
+        self._cache_key = cache_key or b""
         self._cache = cache if cache_key is not None else None
         self._broken = False
         # Leaves that are folded and not in the store yet: those of the batch that grows.
@@ -145,9 +140,14 @@ class Log:
         state = projection.state
         if parse_entry(first).ledger != state.ledger:
             return 0
-        self._segments = check_prefix(self.store, projection, cache=self._cache, rehash=rehash)
-        self.state, self._tree, self._leaf = state, projection.tree(), projection.leaf
+        segments = check_prefix(self.store, projection, cache=self._cache, rehash=rehash)
+        self._folded.go_on_from(projection, segments)
         return state.size
+
+    @property
+    def state(self) -> State:
+        """What follows from all entries so far."""
+        return self._folded.state
 
     @property
     def ledger(self) -> str:
@@ -156,9 +156,9 @@ class Log:
 
     def head(self) -> Head:
         """Returns the size and root of what is folded."""
-        root = self._tree.root()
-        self._keep_root(self._tree.size, root)
-        return Head(size=self._tree.size, root=root.hex())
+        root = self._folded.tree.root()
+        self._keep_root(self._folded.tree.size, root)
+        return Head(size=self._folded.tree.size, root=root.hex())
 
     def refresh(self) -> int:
         """Folds what others appended; returns how many entries that was.
@@ -177,7 +177,7 @@ class Log:
 
     def _catch_up(self, tail: Tail) -> int:
         before = self.state.size
-        if tail.size < before or (tail.size == before and tail.leaf != self._leaf):
+        if tail.size < before or (tail.size == before and tail.leaf != self._folded.leaf):
             raise IntegrityError(
                 "the ledger lost or changed entries while it was open",
                 expected=f"{before} entries",
@@ -185,53 +185,8 @@ class Log:
                 todo="ledger replay",
             )
         for block in self.store.blocks(before, tail.size) if tail.size > before else ():
-            for piece in pieces(self._follower, block, seq=self.state.size, prev=self._leaf):
-                if isinstance(piece, bytes):
-                    self._take(piece)
-                else:
-                    self._take_run(piece)
+            self._folded.take_block(block)
         return self.state.size - before
-
-    def _take_run(self, run: Followed) -> None:
-        done = 0
-        while done < len(run.events):
-            if taken := fold_run(self.state, run, start=done, plan_of=self._plan_of):
-                leaves = run.block.leaves[done : done + taken]
-                self._tree.extend(leaves)
-                self._segments.add(run.block.entries[done : done + taken])
-                self._leaf = leaves[-1]
-                done += taken
-            else:
-                self._take(run.block.entries[done])
-                done += 1
-
-    def _take(self, data: bytes) -> None:
-        state, prev = self.state, self._leaf
-        entry = self._follower.follow(data, seq=state.size, prev=prev)
-        if entry is None:
-            entry = parse_entry(data)
-            check_entry(entry, ledger=state.ledger or None, seq=state.size, prev=prev)
-            self._follower.learn(entry)
-        try:
-            self._advance(entry, decode_to_fold(entry.event))
-        except (IntegrityError, NewerError, PlanMissingError):
-            raise
-        except LedgerError as error:
-            raise IntegrityError(
-                f"the entry breaks a rule: {error.what}",
-                where=f"entry {entry.seq}",
-                expected=error.expected,
-                found=error.found,
-                todo="ledger replay",
-            ) from error
-
-    def _advance(self, entry: Entry, event: Event) -> bytes:
-        """Folds a checked entry; returns its leaf."""
-        self.state = apply(self.state, entry, event, plan_of=self._plan_of)
-        self._leaf = entry.leaf()
-        self._tree.append(self._leaf)
-        self._segments.add((entry.data,))
-        return self._leaf
 
     def append(self, request: Request, *, actor: str, ledger: str | None = None) -> Appended:
         """Appends one event; raises what `append_many` would return in its place."""
@@ -262,16 +217,55 @@ class Log:
         with self.store.writer() as writer:
             self._catch_up(writer.tail)
             self._broken = True
-            outcomes = [self._append_one(request, batch) for request in requests]
+            outcomes = list[Appended | LedgerError]()
+            for part in gathered(requests):
+                if isinstance(part, Drafts):
+                    outcomes += self._append_run(part, batch)
+                else:
+                    outcomes.append(self._append_one(part, batch))
             if batch.entries:
                 writer.write(batch.entries, self._pending)
             self._pending, self._broken = [], False
         return outcomes
 
-    def _append_one(self, request: Request, batch: _Batch) -> Appended | LedgerError:
+    def _append_run(self, drafts: Drafts, batch: _Batch) -> list[Appended | LedgerError]:
+        """Appends events of a run: what plainly is the next together, all else one by one."""
+        places = list[Appended | LedgerError]()
+        while (start := len(places)) < len(drafts.events):
+            places += self._append_next(drafts, start, batch)
+            if len(places) == start:
+                places.append(self._append_one(drafts.events[start], batch, drafts.datas[start]))
+        return places
+
+    def _append_next(self, drafts: Drafts, start: int, batch: _Batch) -> list[Appended]:
+        """Appends events from an index on for as long as they plainly are the next."""
+        state, time = self.state, self.clock()
+        if not (state.ledger and is_time(time)):
+            return []
+        seq, times = state.size, [time.encode()] * len(drafts.events)
+        taken = self._folded.fold(drafts.events, times, start)
+        if not taken:
+            return []
+        stop, header = start + taken, header_of(state.ledger, batch.actor)
+        datas = drafts.datas[start:stop]
+        block = header.build_all(
+            datas, event_digits(datas), seq=seq, prev=self._folded.leaf, time=time
+        )
+        self._folded.take_in(block)
+        fresh, events = repeat(True), drafts.events[start:stop]
+        places = list(map(Appended, count(seq), block.leaves, fresh, events))
+        batch.entries.extend(block.entries)
+        self._pending += block.leaves
+        batch.fresh.extend(places)
+        return places
+
+    def _append_one(
+        self, request: Request, batch: _Batch, data: bytes | None = None
+    ) -> Appended | LedgerError:
+        """Appends one event; `data` are its bytes, where they were made already."""
         try:
             event = request(self.state) if callable(request) else request
-            data = encode_event(event)
+            data = data or encode_event(event)
             try:
                 return self._append_new(event, data, batch)
             except (RefusedError, ConflictError):
@@ -288,17 +282,17 @@ class Log:
             return error
 
     def _append_new(self, event: Event, data: bytes, batch: _Batch) -> Appended:
-        check_pointers(event, self._tree.size, root_at=self.root_at, leaf_at=self.leaf_at)
+        check_pointers(event, self._folded.tree.size, root_at=self.root_at, leaf_at=self.leaf_at)
         name = batch.ledger if isinstance(event, Open) else self.state.ledger
         if not name:
             raise TransitionError(
                 "a ledger begins with `open`, which brings its id", todo="ledger register PROTOCOL"
             )
-        seq, prev, time, id_ = self.state.size, self._leaf, self.clock(), event_id(data)
+        seq, prev, time, id_ = self.state.size, self._folded.leaf, self.clock(), event_id(data)
         entry = header_of(name, batch.actor).build(data, seq=seq, prev=prev, time=time, id=id_)
         # What was just built needs no parsing to be known.
         built = Entry(name, seq, prev, time, batch.actor, id_, data, entry)
-        leaf = self._advance(built, event)
+        leaf = self._folded.advance(built, event)
         place = Appended(self.state.size - 1, leaf, True, event)
         batch.entries.append(entry)
         self._pending.append(leaf)
@@ -333,8 +327,8 @@ class Log:
 
     def leaf_at(self, seq: int) -> bytes | None:
         """Returns the leaf of an entry, or None when there is none."""
-        stored = self._tree.size - len(self._pending)
-        if stored <= seq < self._tree.size:
+        stored = self._folded.tree.size - len(self._pending)
+        if stored <= seq < self._folded.tree.size:
             return self._pending[seq - stored]
         data = next(iter(self.store.read(seq, seq + 1)), None) if seq < stored else None
         return None if data is None else leaf_hash(data)
@@ -345,12 +339,12 @@ class Log:
         Raises:
             ValueError: There are fewer.
         """
-        if not 0 <= size <= self._tree.size:
-            raise ValueError(f"no prefix of {size} in a ledger of {self._tree.size} entries")
-        if size == self._tree.size:
-            return self._tree.root()
+        if not 0 <= size <= self._folded.tree.size:
+            raise ValueError(f"no prefix of {size} in a ledger of {self._folded.tree.size} entries")
+        if size == self._folded.tree.size:
+            return self._folded.tree.root()
         if size not in self._roots:
-            stored = self._tree.size - len(self._pending)
+            stored = self._folded.tree.size - len(self._pending)
             rest = self._pending[: max(0, size - stored)]
             leaves = chain(self.store.leaves(0, min(size, stored)), rest)
             self._keep_root(size, root_of(leaves))
@@ -375,8 +369,8 @@ class Log:
         """Writes the projection when it is behind."""
         if self._cache is not None and not self._broken and self._saved != self.state.size:
             save_projection(
-                self._cache, self.state, self._tree, self._leaf, key=self._cache_key,
-                segments=self._segments.digests(),
+                self._cache, self.state, self._folded.tree, self._folded.leaf, key=self._cache_key,
+                segments=self._folded.segments.digests(),
                 offset=self.store.offset_after(self.state.size),
             )  # fmt: skip
             self._saved = self.state.size

@@ -12,14 +12,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from .entry import FIRST_PREV, parse_entry
 from .errors import BusyError, StoreError
 from .merkle import leaf_hash, leaf_hashes
 from .port import Block, Report, StoreFinding, Tail, Torn
-from .slot_index import Slot, check_batch
+from .slot_index import Slot, check_batch, key_of
 
 __all__ = ("MemoryMedium", "MemoryStore")
 
@@ -32,7 +32,7 @@ class MemoryMedium:
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
-        self.slots: dict[Slot, int] = {}
+        self.slots: dict[bytes, int] = {}
         self.lock = threading.Lock()
 
 
@@ -85,7 +85,7 @@ class MemoryStore:
     def find(self, experiment: str, position: int, kind: str, number: int) -> bytes | None:
         """Returns the entry that fills a slot, or None."""
         entries = self._entries()
-        seq = self.medium.slots.get(Slot(experiment, position, kind, number))
+        seq = self.medium.slots.get(key_of(Slot(experiment, position, kind, number)))
         return None if seq is None else entries[seq]
 
     @contextmanager
@@ -153,9 +153,9 @@ class MemoryWriter:
         medium = self._medium
         ledger = parse_entry(medium.entries[0]).ledger if medium.entries else None
         taken = medium.slots.__contains__
-        filled = check_batch(entries, leaves, tail=self.tail, ledger=ledger, is_taken=taken)
+        keys = check_batch(entries, leaves, tail=self.tail, ledger=ledger, is_taken=taken)
         medium.entries += entries
-        medium.slots |= filled
+        medium.slots.update(zip(keys, count(self.tail.size), strict=False))
         if entries:
             self.tail = Tail(self.tail.size + len(entries), leaves[-1])
 

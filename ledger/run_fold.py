@@ -18,8 +18,7 @@ import msgspec
 
 from .ceilings import charge_nanousd, room_for
 from .errors import LedgerError
-from .events import Attempt, AttemptEnd, Decision, FrozenArm
-from .following import Followed
+from .events import Attempt, AttemptEnd, Decision, Event, FrozenArm
 from .run_rules import check_permission, plan_of_experiment
 from .slots import STATUSES, Slots
 from .state import Experiment, PlanReader, State, is_blinded, is_ended, next_look_last
@@ -50,21 +49,29 @@ class _Context(msgspec.Struct, frozen=True, gc=False):
     has_ceiling: bool
 
 
-def fold_run(state: State, run: Followed, *, start: int, plan_of: PlanReader) -> int:
+def fold_run(
+    state: State,
+    events: Sequence[Event],
+    times: Sequence[bytes],
+    *,
+    start: int,
+    plan_of: PlanReader,
+) -> int:
     """Advances the state by events for as long as they are plainly the next; returns how many.
 
     Args:
         state: The fold of all entries before the first of these events; changed in place.
-        run: Recognised events of a run.
+        events: Events of a run.
+        times: The time of each one's entry.
         start: The index of the first of them that isn't folded yet.
         plan_of: Reads a plan blob.
     """
-    context = _context_of(state, run.events[start].experiment, plan_of)
+    context = _context_of(state, events[start].experiment, plan_of)
     if context is None:
         return 0
     known, name, changed = context.known, context.known.name, -1
     taken = settled = 0
-    for seq, event in enumerate(islice(run.events, start, None), run.seq + start):
+    for seq, event in enumerate(islice(events, start, None), state.size):
         if event.experiment != name:
             break
         if isinstance(event, Decision):
@@ -77,8 +84,8 @@ def fold_run(state: State, run: Followed, *, start: int, plan_of: PlanReader) ->
     if taken:
         known.settled += settled
         known.last_change = max(known.last_change, changed)
-        known.seen_time = run.times[start + taken - 1].decode()
-        state.size = run.seq + start + taken
+        known.seen_time = times[start + taken - 1].decode()
+        state.size += taken
     return taken
 
 

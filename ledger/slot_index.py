@@ -10,17 +10,40 @@ Rules:
 
 from __future__ import annotations
 
+import re
+from binascii import hexlify
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from .entry import Entry, parse_entry
+from .entry import ENTRY_BYTES_MAX, Entry, is_second, parse_entry
 from .errors import ConflictError, IntegrityError, StoreError
-from .following import Follower
 from .port import Tail
 
-__all__ = ("Slot", "check_batch", "parse_slot", "slot_conflict")
+__all__ = (
+    "Slot",
+    "check_batch",
+    "key_in",
+    "key_of",
+    "keys_at_once",
+    "keys_one_by_one",
+    "parse_slot",
+    "slot_conflict",
+    "slot_of",
+)
+
+# What every canonical event begins with; other forms are taken apart as JSON.
+_IN_LINE = re.compile(
+    rb'","event":\{"kind":"([a-z_]+)/[0-9]+","experiment":"([a-z0-9._-]*)",'
+    rb'"position":([0-9]+),"number":([0-9]+)[,}]'
+)
+_HEADER_BYTES_MIN = 200
+# A header from its time on.
+_FROM_TIME = re.compile(
+    rb'([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.[0-9]{6}Z",'
+    rb'"actor":"[!#-&(-\[\]-~]{1,64}","id":"b3:[0-9a-f]{64}","event":'
+)
 
 
 class Slot(NamedTuple):
@@ -56,22 +79,44 @@ def parse_slot(event: bytes) -> Slot:
     return Slot(members.experiment, members.position, kind, members.number)
 
 
+def key_of(slot: Slot) -> bytes:
+    """Returns what a slot is indexed by."""
+    return f"{slot.kind}/{slot.experiment}/{slot.position}/{slot.number}".encode()
+
+
+def slot_of(key: bytes) -> Slot:
+    """Returns the slot that is indexed by a key."""
+    kind, _, rest = key.decode().partition("/")
+    experiment, position, number = rest.rsplit("/", 2)
+    return Slot(experiment, int(position), kind, int(number))
+
+
+def key_in(entry: bytes) -> bytes:
+    """Returns the key of the slot that an entry fills.
+
+    Raises:
+        IntegrityError: The bytes are not an entry, or its event has no slot.
+    """
+    match = _IN_LINE.search(entry, _HEADER_BYTES_MIN)
+    return b"/".join(match.groups()) if match else key_of(parse_slot(parse_entry(entry).event))
+
+
 def check_batch(
     entries: Sequence[bytes],
     leaves: Sequence[bytes],
     *,
     tail: Tail,
     ledger: str | None,
-    is_taken: Callable[[Slot], bool],
-) -> dict[Slot, int]:
-    """Returns the slots that a batch fills, each with its seq.
+    is_taken: Callable[[bytes], bool],
+) -> list[bytes]:
+    """Returns the keys of the slots that a batch fills, one for each entry.
 
     Args:
         entries: The batch.
         leaves: The leaf of each entry, which the one after it must name.
         tail: Where the batch is to stand.
         ledger: The ledger's id; None while the store is empty.
-        is_taken: Whether a slot is filled before the batch.
+        is_taken: Whether the slot of a key is filled before the batch.
 
     Raises:
         ConflictError: A slot is taken.
@@ -84,20 +129,65 @@ def check_batch(
             expected=f"{len(entries)} leaves",
             found=f"{len(leaves)} leaves",
         )
-    filled: dict[Slot, int] = {}
-    prev, follower = tail.leaf, Follower()
+    keys = keys_at_once(entries, leaves, tail, ledger) if ledger and entries else None
+    if keys is None:
+        keys = keys_one_by_one(entries, leaves, tail, ledger)
+    filled = set[bytes]()
+    for seq, key in enumerate(keys, tail.size):
+        if key in filled or is_taken(key):
+            raise slot_conflict(seq, str(tuple(slot_of(key))))
+        filled.add(key)
+    return keys
+
+
+def keys_at_once(
+    entries: Sequence[bytes], leaves: Sequence[bytes], tail: Tail, ledger: str
+) -> list[bytes] | None:
+    """Returns the keys of at least one entry that plainly follow the tail, None when unsure."""
+    events, seconds, prev = list[bytes](), set[bytes](), tail.leaf
+    begin = b'{"v":1,"ledger":"%b","seq":' % ledger.encode()
     for seq, (data, leaf) in enumerate(zip(entries, leaves, strict=True), tail.size):
-        event = follower.event_of(data, seq=seq, prev=prev)
-        if event is None:
-            entry = _parsed(data, seq, prev, ledger)
-            follower.learn(entry)
-            ledger, event = entry.ledger, entry.event
-        slot = parse_slot(_checked_text(event, seq))
-        if slot in filled or is_taken(slot):
-            raise slot_conflict(seq, str(tuple(slot)))
-        filled[slot] = seq
+        header = b'%b%d,"prev":"%b","time":"' % (begin, seq, hexlify(prev))
+        match = _FROM_TIME.match(data, len(header)) if data.startswith(header) else None
+        if match is None or data[-1:] != b"}":
+            return None
+        seconds.add(match[1])
+        events.append(data[match.end() : -1])
         prev = leaf
-    return filled
+    is_sound = all(map(is_second, seconds)) and max(map(len, entries)) <= ENTRY_BYTES_MAX
+    return _keys_of(events) if is_sound else None
+
+
+def _keys_of(events: Sequence[bytes]) -> list[bytes] | None:
+    """Returns the key of each event's slot, None when unsure."""
+    text = b"".join(events)
+    if not text.isascii() or b"\n" in text:
+        return None
+    try:
+        # One by one: in a text of lines a value may span two of them, and another line hold two.
+        slots = list(map(_DECODER.decode, events))
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return [
+        f"{one.kind.partition('/')[0]}/{one.experiment}/{one.position}/{one.number}".encode()
+        for one in slots
+    ]
+
+
+def keys_one_by_one(
+    entries: Sequence[bytes], leaves: Sequence[bytes], tail: Tail, ledger: str | None
+) -> list[bytes]:
+    """Returns the keys of entries that follow the tail, each taken apart by itself.
+
+    Raises:
+        IntegrityError: One of them doesn't.
+    """
+    keys, prev = list[bytes](), tail.leaf
+    for seq, (data, leaf) in enumerate(zip(entries, leaves, strict=True), tail.size):
+        entry = _parsed(data, seq, prev, ledger)
+        ledger, prev = entry.ledger, leaf
+        keys.append(key_of(parse_slot(_checked_text(entry.event, seq))))
+    return keys
 
 
 def _parsed(data: bytes, seq: int, prev: bytes, ledger: str | None) -> Entry:

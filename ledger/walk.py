@@ -127,7 +127,7 @@ def _walk_run(walk: Walk, run: Followed) -> None:
             _note_pointers(walk, seq, event)
     done = 0
     while done < len(run.events) and not walk.rules_stopped:
-        done += fold_run(walk.state, run, start=done, plan_of=walk.plan_of)
+        done += fold_run(walk.state, run.events, run.times, start=done, plan_of=walk.plan_of)
         if done < len(run.events):
             _fold(walk, parse_entry(run.block.entries[done]), run.events[done])
             done += 1

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from fairtrial.ledger.entry import parse_entry
 from fairtrial.ledger.events import Event
-from fairtrial.ledger.following import Followed
-from fairtrial.ledger.merkle import leaf_hash
-from fairtrial.ledger.port import Block
 from fairtrial.ledger.projection import parse_projection
 from fairtrial.ledger.run_fold import fold_run
 
@@ -27,10 +24,10 @@ def is_taken_quickly(bench: Bench, before: bytes, event: Event) -> bool:
     assert projection is not None
     assert kept is not None
     state, seq = projection.state, projection.state.size
-    data = bench.medium.entries[-1]
-    time = parse_entry(data).time.encode()
-    run = Followed(seq, Block([data], [leaf_hash(data)]), [event], [time])
-    taken = fold_run(state, run, start=0, plan_of=lambda blob: bench.plans.get(blob.sha256))
+    time = parse_entry(bench.medium.entries[-1]).time.encode()
+    taken = fold_run(
+        state, [event], [time], start=0, plan_of=lambda blob: bench.plans.get(blob.sha256)
+    )
     if taken:
         assert seq + 1 == len(bench.medium.entries)
         assert bench.log.state == state

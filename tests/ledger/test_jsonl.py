@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tracemalloc
 from itertools import accumulate
 from pathlib import Path
@@ -129,8 +128,7 @@ def test_search_tells_slots_apart_that_look_alike(path: Path) -> None:
 
 def test_slots_of_one_hash_are_told_apart(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where two slots share a hash, reading decides: no false conflict and no false hit."""
-    monkeypatch.setattr(jsonl_lines, "_key", lambda slot: (b"same",))
-    monkeypatch.setattr(jsonl_lines, "_SLOT", re.compile(b"(?!)"))
+    monkeypatch.setattr(jsonl_lines, "_hash", lambda key: 1)
     store = JsonlStore.create(path)
     entries = append_decisions(store, 4)
     for position in range(1, 5):

@@ -110,11 +110,29 @@ def test_exception_frees_the_lock(path: Path) -> None:
     """The lock ends with its block, however the block ends."""
     with pytest.raises(ZeroDivisionError), file_lock(path, timeout_seconds=0, what="append"):
         raise ZeroDivisionError
-    assert (None, b"") == (lock_holder(path), path.read_bytes())
+    assert lock_holder(path) is None
     with file_lock(path, timeout_seconds=0, what="append"):
         holder = lock_holder(path)
     assert holder is not None
     assert os.getpid() == holder.pid
+
+
+@pytest.mark.parametrize(
+    "left", [b"", b"{", b'{"pid":1,"host":"h","since":"s","what":"append"}', b"x" * 5000], ids=len
+)
+def test_holder_is_the_one_that_has_the_lock_now(path: Path, left: bytes) -> None:
+    """What another left in the file is replaced; who comes again leaves its own words there."""
+    path.parent.mkdir()
+    path.write_bytes(left)
+    contents = []
+    for what in ("append", "append", "creation", "append"):
+        with file_lock(path, timeout_seconds=0, what=what):
+            holder = lock_holder(path)
+            assert holder is not None
+            assert (os.getpid(), what) == (holder.pid, holder.what)
+            contents.append(path.stat().st_mtime_ns)
+        assert lock_holder(path) is None
+    assert contents[0] == contents[1] < contents[2] < contents[3]
 
 
 def test_looking_creates_nothing(path: Path) -> None:
