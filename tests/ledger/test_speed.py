@@ -59,7 +59,7 @@ def replay_all(path: Path) -> None:
 
 @pytest.mark.slow
 def test_replay_takes_little_more_than_reading(ledger: Path) -> None:
-    """All checks of bytes and rules together cost at most twice what json.loads of the entries costs."""
+    """All checks of bytes and rules together cost at most twice json.loads of the entries."""
     plain, checked = cpu_seconds(lambda: read_plainly(ledger), lambda: replay_all(ledger))
     assert checked / plain < 2
 
