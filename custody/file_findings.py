@@ -17,13 +17,23 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from fairtrial.ledger.canonical import decode_event
 from fairtrial.ledger.entry import may_be_entry, parse_entry
 from fairtrial.ledger.errors import LedgerError, StoreError
-from fairtrial.ledger.events import Amend, AttemptEnd, Blob, Decision, Event, Freeze, Register
+from fairtrial.ledger.events import (
+    Amend,
+    AttemptEnd,
+    Blob,
+    Decision,
+    Event,
+    Freeze,
+    Redact,
+    Register,
+)
 from fairtrial.ledger.findings import Finding
 from fairtrial.ledger.protocol import decode_resolved
 from fairtrial.ledger.state import Experiment, State, is_blinded
@@ -36,7 +46,14 @@ from .trial import Reader
 # What is found in the place of a blob that isn't there.
 MISSING = "nothing"
 
-__all__ = ("MISSING", "blobs_of", "file_findings", "readable_events")
+__all__ = ("MISSING", "NamedBlobs", "blobs_of", "count_blobs", "file_findings", "readable_events")
+
+
+class NamedBlobs(NamedTuple):
+    """How many blobs the entries of a ledger name, and how many of them aren't beside it."""
+
+    named: int
+    missing: int
 
 
 def file_findings(reader: Reader, state: State) -> Iterator[Finding]:
@@ -101,6 +118,21 @@ def blobs_of(event: Event) -> Iterator[Blob]:
             stack.extend(value.values())
         elif isinstance(value, tuple):
             stack.extend(value)
+
+
+def count_blobs(reader: Reader) -> NamedBlobs:
+    """Returns how many blobs that weren't erased are named, and how many aren't there."""
+    seals, named, sealed, erased = Seals(reader), dict[str, Blob](), set[str](), set[str]()
+    for _, event in readable_events(reader):
+        if isinstance(event, Redact):
+            erased.add(event.blob.sha256)
+        elif isinstance(event, (Decision, AttemptEnd)) and event.sealed is not None:
+            sealed |= set() if seals.has(event.sealed) else {event.sealed}
+            named |= {blob.sha256: blob for blob in seals.blobs(event)}
+        named |= {blob.sha256: blob for blob in blobs_of(event)}
+    kept = [blob for digest, blob in named.items() if digest not in erased]
+    missing = sum(_is_missing(reader, blob) for blob in kept)
+    return NamedBlobs(len(kept) + len(sealed), missing + len(sealed))
 
 
 def _blob_finding(

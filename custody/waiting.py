@@ -23,9 +23,10 @@ __all__ = ("Waiting", "check_run_allowed", "waiting_for")
 _NOTE = "LEDGER.d/checkpoints/SIZE.note"
 _ANCHOR_ACTS = {
     "checkpoint": "ledger checkpoint --embed --key NAME",
-    "witness": f"ledger witness ask --key NAME; or have {_NOTE} cosigned, then: ledger checkpoint"
-    " --note FILE",
-    "timestamp": f"have {_NOTE} stamped, then: ledger checkpoint --note FILE --token FILE.tsr",
+    "witness": "ledger witness ask --key NAME --policy FILE; or have"
+    f" {_NOTE} cosigned, then: ledger checkpoint --note FILE --policy FILE",
+    "timestamp": f"have {_NOTE} stamped, then: ledger checkpoint --note FILE --token FILE.tsr"
+    " --authority ROOTS.pem",
 }
 
 

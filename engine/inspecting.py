@@ -24,18 +24,19 @@ from fairtrial.custody.trial import (
 )
 from fairtrial.ledger.claims import BESIDE
 from fairtrial.ledger.entry import parse_entry
-from fairtrial.ledger.errors import LedgerError, RefusedError
+from fairtrial.ledger.errors import LedgerError, RefusedError, StoreError
 from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Head, Unblind
 from fairtrial.ledger.findings import Claim, ReplayReport
 from fairtrial.ledger.given import given_path, read_text
 from fairtrial.ledger.log import find_event
 from fairtrial.ledger.merkle import root_of
-from fairtrial.ledger.opening import blob_store, open_store
+from fairtrial.ledger.opening import blob_store, nearest_ledger, open_store
 from fairtrial.ledger.state import PlanColumns
 
 from .status import Status, status_of
 
 if TYPE_CHECKING:
+    from fairtrial.custody.file_findings import NamedBlobs
     from fairtrial.custody.vouching import Pins
 
 __all__ = (
@@ -58,12 +59,14 @@ __all__ = (
 class Copied(NamedTuple):
     """A copy of a ledger: its size and receipt, equal to those of what was copied.
 
-    `left_out` counts the bytes after the last whole entry of what was copied, which are torn.
+    `left_out` counts the bytes after the last whole entry of what was copied, which are torn; and
+    `blobs` what the entries name, and what of it isn't beside the copy since it wasn't there.
     """
 
     size: int
     receipt: str
     left_out: int
+    blobs: NamedBlobs
 
 
 class Shown(NamedTuple):
@@ -271,6 +274,7 @@ def export_ledger(ledger: Path, target: Path) -> Copied:
         IntegrityError: The ledger contradicts itself.
         StoreError: The target exists, or a medium failed.
     """
+    from fairtrial.custody.file_findings import count_blobs
     from fairtrial.ledger.transfer import copy_ledger
 
     store = open_store(ledger.absolute(), read_only=True)
@@ -285,10 +289,11 @@ def export_ledger(ledger: Path, target: Path) -> Copied:
     try:
         # Not folded: what a newer version wrote is copied all the same.
         head = Head(size=size, root=root_of(copy.leaves()).hex())
+        blobs = count_blobs(Reader(target.absolute(), copy))
     finally:
         copy.close()
     receipt = receipt_line(parse_entry(first).ledger, head) if first else ""
-    return Copied(size, receipt, torn.length if torn is not None else 0)
+    return Copied(size, receipt, torn.length if torn is not None else 0, blobs)
 
 
 def import_ledger(source: Path, ledger: Path) -> Copied:
@@ -298,4 +303,12 @@ def import_ledger(source: Path, ledger: Path) -> Copied:
         IntegrityError: The source contradicts itself.
         StoreError: The target exists, or a medium failed.
     """
+    if not source.exists():
+        raise StoreError(
+            "there is no ledger to take over",
+            where=str(source.absolute()),
+            expected="the file of a ledger, .db or .jsonl",
+            todo=nearest_ledger(source)
+            or "correct the path of SOURCE; --ledger is the new ledger's",
+        )
     return export_ledger(source, ledger)

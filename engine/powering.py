@@ -20,8 +20,9 @@ import msgspec
 
 from fairtrial.analysis.classical import Family, classical_boundary, haybittle_peto
 from fairtrial.custody.trial import open_trial
-from fairtrial.ledger.errors import RefusedError
+from fairtrial.ledger.errors import RefusedError, StoreError
 from fairtrial.ledger.given import TABLE_BYTES_MAX, read_given
+from fairtrial.ledger.opening import nearest_ledger
 from fairtrial.ledger.protocol import Protocol, primaries
 from fairtrial.verdicts.boundaries import tests_of
 from fairtrial.verdicts.evaluate import AnalysisContext
@@ -214,6 +215,13 @@ def _stated(protocol: Protocol, path: Path) -> Stated:
 
 
 def _outcomes_of(pilot: Path, name: str | None) -> AnalysisContext:
+    if not pilot.exists():
+        raise StoreError(
+            "there is no ledger of a pilot",
+            where=str(pilot.absolute()),
+            expected="the ledger's file",
+            todo=nearest_ledger(pilot) or "correct --pilot, or leave it out",
+        )
     with open_trial(pilot, read_only=True) as trial:
         known = trial.experiment(name)
         if known.freeze_seq is None or known.slots is None:

@@ -19,7 +19,7 @@ from .locks import side_folder
 from .port import LogStore
 from .sqlite import SqliteStore
 
-__all__ = ("blob_store", "is_jsonl", "open_store", "side_folder")
+__all__ = ("blob_store", "is_jsonl", "nearest_ledger", "open_store", "side_folder")
 
 _FIRST_BYTES = b'{"v":1,"ledger":"'
 
@@ -57,14 +57,19 @@ def is_jsonl(path: Path) -> bool:
     return path.suffix == ".jsonl"
 
 
-def _which(path: Path) -> str:
-    """Returns what to do about a ledger that isn't there."""
+def nearest_ledger(path: Path) -> str:
+    """Returns a question for a ledger of nearly this name; "" where there is none."""
     folder = path.parent
     names = [one.name for one in folder.glob("*") if one.suffix in (".db", ".jsonl")]
     near = get_close_matches(path.name, names, n=1)
-    if near:
-        return f"did you mean {folder / near[0]}?"
-    return "give another path (argument, --ledger or FAIRTRIAL_LEDGER); ledger register begins one"
+    return f"did you mean {folder / near[0]}?" if near else ""
+
+
+def _which(path: Path) -> str:
+    """Returns what to do about a ledger that isn't there."""
+    return nearest_ledger(path) or (
+        "give another path (argument, --ledger or FAIRTRIAL_LEDGER); ledger register begins one"
+    )
 
 
 def _check_path(path: Path, *, create: bool) -> None:

@@ -21,7 +21,7 @@ __all__ = ("command",)
     example="""
     ledger checkpoint --key lab
     ledger checkpoint --embed --key lab
-    ledger checkpoint --note cosigned.note
+    ledger checkpoint --note cosigned.note --policy policy.txt
     ledger checkpoint --request stamp.tsq
     ledger checkpoint --note 000004.note --token stamp.tsr --authority roots.pem
     """,

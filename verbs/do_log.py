@@ -77,4 +77,5 @@ def _check_kind(kind: str | None) -> None:
     from .text_log import KINDS
 
     if kind is not None and kind not in KINDS:
-        raise click.BadParameter(f"one of {', '.join(KINDS)}", param_hint="--kind")
+        names = ("outcome or decision" if one == "decision" else one for one in KINDS)
+        raise click.BadParameter(f"one of {', '.join(names)}", param_hint="--kind")

@@ -34,6 +34,10 @@ def command(out: Output, kind: str | None) -> None:
         else:
             out.essential("\n".join(kinds()))
         return
+    word, slash, version = kind.partition("/")
+    if word == "outcome":
+        # People call it what it is called everywhere else, as in `ledger log`.
+        kind = f"decision{slash}{version}"
     if kind not in kinds():
         versions = [known for known in kinds() if known.partition("/")[0] == kind]
         if not versions:

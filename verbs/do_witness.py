@@ -100,7 +100,8 @@ def _cosign(
         out.text(f"{output}: cosigned as {witness.key.signs_as}")
     elif not out.as_json:
         out.raw(data)
-    following = f"ledger checkpoint --note {shell_word(output)}" if output else None
+    # On the ledger's side; without the policy there nobody's cosignature counts.
+    following = f"ledger checkpoint --note {shell_word(output)} --policy FILE" if output else None
     value = {"v": 1, "note": data.decode(), "witness": witness.key.signs_as}
     out.end(value, next_command=following)
 

@@ -189,7 +189,9 @@ def test_two_departments_by_files(keyed: Shell) -> None:
     assert 2 == keyed.ledger("witness", "cosign", *log).code
     assert 3 == keyed.ledger("witness", "cosign", note, "--key", "w1").code
     assert 3 == keyed.ledger("witness", "cosign", note, "--key", "lab", *log[2:]).code
-    keyed.ok("witness", "cosign", note, *log, "--output", "first.note")
+    said = keyed.ok("witness", "cosign", note, *log, "--output", "first.note")
+    # Without the policy a cosignature doesn't count on the ledger's side.
+    assert "next: ledger checkpoint --note first.note --policy FILE" in said.err
     keyed.ok("run", "--key", "lab")
     keyed.ok("result", "--key", "lab")
     note = keyed.ok("checkpoint", "--key", "lab", "--json").json["note"]
