@@ -192,19 +192,23 @@ class SqliteStore:
         return ([row[1] for row in rows] for rows in pages)
 
     def _blocks(self, start: int, stop: int, report: Report | None) -> Iterator[Block]:
-        while start < stop and (rows := self._query(_PAGE_SOUND, (start, stop - 1))):
-            block = sound_block(rows, start)
-            if block is None:
-                rows = self._query(_PAGE_CHECKED, (start, stop - 1))
-                if not rows:
-                    return
-                entries = [row[1] for row in rows]
-                block = Block(entries, leaf_hashes(entries))
-                for found in check_rows(rows, block.leaves, start, str(self._path)):
-                    if report is not None:
-                        report(found)
-            start = self._place(rows[-1][0]) + 1
+        # What was read of a page has to be given back before its entries are walked: hence apart.
+        while start < stop and (page := self._page(start, stop, report)):
+            block, start = page
             yield block
+
+    def _page(self, start: int, stop: int, report: Report | None) -> tuple[Block, int] | None:
+        """Returns some entries and the place after them, None where there is no further one."""
+        rows = self._query(_PAGE_SOUND, (start, stop - 1))
+        block = sound_block(rows, start)
+        if block is None:
+            rows = self._query(_PAGE_CHECKED, (start, stop - 1))
+            entries = [row[1] for row in rows]
+            block = Block(entries, leaf_hashes(entries))
+            for found in check_rows(rows, block.leaves, start, str(self._path)):
+                if report is not None:
+                    report(found)
+        return (block, self._place(rows[-1][0]) + 1) if rows else None
 
     def _pages(self, start: int, stop: int) -> Iterator[list[tuple[Any, ...]]]:
         while start < stop and (rows := self._query(_PAGE, (start, stop - 1))):
