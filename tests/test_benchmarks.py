@@ -18,6 +18,7 @@ SIZED = {
     "bootstrap": "--units 600 --resamples 999 --rounds 1",
     "coverage": "2",
     "default_path": "2 10",
+    "engine": "--slots 40 --rounds 1 --sleep-ms 1",
     "flag_errors": "--quick",
     "peers": "--entries 100 --rounds 1",
     "replay": "--entries 200 --rounds 1",
@@ -28,7 +29,7 @@ SIZED = {
 # A simulation of eighty frozen plans, tens of seconds with one run each: only loaded here.
 LOADED = ("win_rate_errors",)
 # Not programs, and programs that `tests/contract/test_torture.py` and `make torture` run.
-OTHERS = ("building", "measuring", "checkpoint_faults", "torture")
+OTHERS = ("building", "experiments", "measuring", "checkpoint_faults", "torture")
 
 
 def test_every_program_is_tried() -> None:
