@@ -191,8 +191,12 @@ def _program() -> str:
 
 
 def _report_usage(error: click.ClickException, words: list[str]) -> int:
+    from fairtrial.ledger.errors import visible
+
     if "--json" in words:
         _print_json({"class": "UsageError", "what": error.format_message()})
+    # What was typed stands in it: click quotes a value, and neither an option nor an argument.
+    error.message = visible(error.message)
     error.show()
     return EXIT_CODES["UsageError"]
 
@@ -220,11 +224,13 @@ def _report(error: Exception, words: list[str]) -> int:
 
 
 def _report_unexpected(error: Exception, words: list[str]) -> int:
+    from fairtrial.ledger.errors import visible
+
     what = f"{type(error).__name__}: {error}"
     if "--json" in words:
         _print_json({"class": "unexpected", "what": what})
     click.echo(
-        f"unexpected error, a bug of ours: {what}\n"
+        f"unexpected error, a bug of ours: {visible(what)}\n"
         "  do        run it again with --traceback and report what it prints",
         err=True,
     )

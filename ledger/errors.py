@@ -21,9 +21,13 @@ Rules:
 - A message says what, where, expected, found and what to do next; each of these is an attribute
   too.
 - A failing system under test is an outcome, never one of these errors.
+- As text each part stands on its line: what a person or a file put into it can't begin another one
+  or move a terminal's cursor. The attributes hold it as it is.
 """
 
 from __future__ import annotations
+
+import re
 
 import msgspec
 
@@ -45,7 +49,16 @@ __all__ = (
     "StoreError",
     "TornError",
     "TransitionError",
+    "visible",
 )
+
+# Control characters, and those that turn the direction of a line.
+_UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Returns text in one line, control characters written as Python escapes them."""
+    return _UNSEEN.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class LedgerError(Exception):
@@ -74,7 +87,7 @@ class LedgerError(Exception):
             lines.append(f"  found     {self.found or 'nothing'}")
         if self.todo:
             lines.append(f"  do        {self.todo}")
-        return "\n".join(lines)
+        return "\n".join(visible(line) for line in lines)
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +106,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         rest = LedgerError(
             self.what, where=self.where, expected=self.expected, found=self.found, todo=self.todo
         )
-        return f"{place}: {rest}"
+        return f"{visible(place)}: {rest}"
 
 
 class ProtocolError(LedgerError):

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from fairtrial.custody.blinding import DISCIPLINE
 from fairtrial.custody.file_findings import MISSING
 from fairtrial.engine.story import Change, Story
+from fairtrial.ledger.errors import visible
 from fairtrial.ledger.events import Result
 from fairtrial.ledger.findings import NOTES, Finding, ReplayReport, Stamped
 
@@ -283,7 +284,7 @@ def _missing_text(missing: Sequence[Finding]) -> str:
     be = "is" if len(places) == 1 else "are"
     return (
         f"{quantity(len(places), 'blob')} {be} missing, first one of entry {missing[0].seq}\n"
-        f"expected  {places[0]}\n"
+        f"expected  {visible(places[0])}\n"
         "do        bring the ledger's .d folder along with the ledger"
     )
 
@@ -293,8 +294,8 @@ def finding_text(finding: Finding) -> str:
     named = finding.seq is None or f"entry {finding.seq}" in finding.where
     place = finding.where if named else f"entry {finding.seq}, {finding.where}"
     return (
-        f"{place}: {finding.code.replace('_', ' ')}\n"
-        f"expected  {finding.expected}\nfound     {finding.found}"
+        f"{visible(place)}: {finding.code.replace('_', ' ')}\n"
+        f"expected  {visible(finding.expected)}\nfound     {visible(finding.found)}"
     )
 
 
