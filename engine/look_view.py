@@ -17,14 +17,19 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from fairtrial.custody.sealing import opened_looks
-from fairtrial.custody.trial import open_trial
+from fairtrial.custody.trial import Reader, open_trial
 from fairtrial.ledger.events import Look
 from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.state import Experiment, is_blinded, is_ended
 from fairtrial.protocols.assigning import is_assigned
+from fairtrial.verdicts.diagnosing import Diagnosis
+from fairtrial.verdicts.evaluate import frame_of
 from fairtrial.verdicts.interim import FutilityNote, futility_notes
+from fairtrial.verdicts.saving_error import saving_error
+from fairtrial.verdicts.saving_skew import saving_at
 from fairtrial.verdicts.wording import differences_in, in_points
 
+from .concluding import context_of
 from .status import next_command, state_word
 from .story import targets_of
 
@@ -47,6 +52,7 @@ class LookView(NamedTuple):
         noun: what a difference is counted in: pairs, or units that are in one arm each.
         target: the precision that a threshold rule is held against; None for a comparison.
         measured_in: what the differences of an endpoint are measured in, by its name, where known.
+        savings: what the data of the look say of each comparison's saving, by its name.
     """
 
     planned: int
@@ -61,6 +67,7 @@ class LookView(NamedTuple):
     noun: str
     target: float | None = None
     measured_in: Mapping[str, str] = MappingProxyType({})
+    savings: Mapping[str, Diagnosis] = MappingProxyType({})
 
 
 def read_look_view(ledger: Path, look: Look) -> LookView:
@@ -72,6 +79,7 @@ def read_look_view(ledger: Path, look: Look) -> LookView:
         notes: tuple[FutilityNote, ...] = ()
         if protocol.looks.futility is not None and not hidden:
             notes = tuple(futility_notes(protocol, opened_looks(trial, known)[: look.number]))
+        savings = {} if hidden else _savings(trial, known, protocol, look)
     first = look.comparisons[0].endpoints[0] if look.comparisons else None
     planned = table.tests[0]
     return LookView(
@@ -87,7 +95,18 @@ def read_look_view(ledger: Path, look: Look) -> LookView:
         noun="units" if is_assigned(protocol) else "pairs",
         target=next(iter(targets_of(protocol).values()), None),
         measured_in=differences_in(protocol),
+        savings=savings,
     )
+
+
+def _savings(
+    trial: Reader, known: Experiment, protocol: Protocol, look: Look
+) -> dict[str, Diagnosis]:
+    """Returns what the outcomes of a look say of skewed costs; the event has no place for it."""
+    if saving_error(protocol) is None:
+        return {}
+    frame = frame_of(context_of(trial, known, size=look.basis.size))
+    return dict(saving_at(frame, look.last))
 
 
 def _is_hidden(protocol: Protocol, known: Experiment) -> bool:

@@ -22,7 +22,7 @@ SIZED = {
     "flag_errors": "--quick",
     "peers": "--entries 100 --rounds 1",
     "replay": "--entries 200 --rounds 1",
-    "saving_errors": "2 20",
+    "saving_errors": "2 20 --warned",
     "start": "--entries 100 --rounds 1",
     "whole_clusters": "2 10",
 }

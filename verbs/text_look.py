@@ -91,6 +91,9 @@ def _comparison_lines(comparison: LookComparison, view: LookView) -> Iterator[st
         name = named(endpoint.name, view.measured_in.get(endpoint.name))
         points = endpoint.name in view.in_points
         yield label(name, _endpoint_text(endpoint, points, view.noun))
+    saving = view.savings.get(comparison.name)
+    if saving is not None:
+        yield label("found" if saving.positive else "looked at", saving.text)
 
 
 def _rule_lines(comparison: LookComparison, target: float) -> Iterator[str]:
@@ -139,7 +142,9 @@ def look_value(look: Look, view: LookView) -> Mapping[str, Any]:
 
     if not view.hidden:
         shown = {"v": 1, "look": look.number, **msgspec.to_builtins(look)}
-        return {**shown, "futility": [msgspec.to_builtins(note) for note in view.notes]}
+        shown["futility"] = [msgspec.to_builtins(note) for note in view.notes]
+        savings = {name: msgspec.to_builtins(one) for name, one in view.savings.items()}
+        return {**shown, "savings": savings} if savings else shown
     return {
         "v": 1,
         "experiment": look.experiment,

@@ -19,6 +19,7 @@ from fairtrial.engine.assumptions import AssumedComparison
 from fairtrial.engine.powering import BoundaryAnswer, PowerAnswer
 from fairtrial.engine.simulation_report import Simulation, SimulationCase
 from fairtrial.verdicts.power_terms import PowerTerms
+from fairtrial.verdicts.saving_error import saving_warning
 
 from .output import label
 from .text_formula import assumed_text, formula_text
@@ -44,6 +45,8 @@ def power_text(answer: PowerAnswer) -> str:
         lines.append(label("simulated", f"no: {answer.why_not}"))
     else:
         lines += _simulation_lines(answer.simulation, answer.terms)
+    if formula.saving_error is not msgspec.UNSET:
+        lines.append(label("warning", saving_warning(formula.saving_error)))
     lines += [
         label("refused", f"{name}: {sentence}     (register would refuse)")
         for name, sentence in formula.refused.items()

@@ -1,6 +1,7 @@
 """What may be wrong with a comparison's data, looked at before its verdict. Pure.
 
-Leaves the tests to `analysis/diagnostics.py`, and what a positive one does to `endings.py`.
+Leaves the tests to `analysis/diagnostics.py`, what a positive one does to `endings.py`, and the
+costs of a saving to `saving_skew.py`.
 
 Rules:
 - Looked at are the data that the comparison ends with, of its first primary endpoint.
@@ -37,7 +38,13 @@ from .wording import cluster_noun, in_points, plural, unit_noun
 __all__ = ("POSITIVE_P", "Diagnosis", "DiagnosisName", "diagnoses")
 
 DiagnosisName: TypeAlias = Literal[
-    "served_model", "order_effect", "time_drift", "sample_ratio", "informative_size", "flip_rate"
+    "served_model",
+    "order_effect",
+    "time_drift",
+    "sample_ratio",
+    "informative_size",
+    "flip_rate",
+    "skewed_saving",
 ]
 POSITIVE_P: Constant = 0.01
 _SAME: Constant = 1e-12

@@ -32,6 +32,7 @@ from .diagnosing import Diagnosis, diagnoses
 from .evaluate import AnalysisContext, found_in, history_of, place_of, standing
 from .frames import Frame
 from .readings import NOT_SHOWN, Place, Reading, read_test, reason_of
+from .saving_skew import saving_diagnoses
 
 __all__ = ("Ending", "Second", "claim_of", "endings")
 
@@ -91,7 +92,9 @@ def endings(context: AnalysisContext, frame: Frame) -> tuple[Ending, ...]:
 def _diagnosed(frame: Frame, ending: Ending) -> Ending:
     """Adds the diagnostics; one that is positive and registered to do so voids the verdict."""
     pairs = next(each for each in ending.readings if each.test.role == "primary").pairs
-    found = tuple(diagnoses(frame, ending.comparison, pairs, ending.last))
+    # Added later than the others, so last: older forms have the others at the same places.
+    skewed = saving_diagnoses(frame.protocol, ending.readings)
+    found = (*diagnoses(frame, ending.comparison, pairs, ending.last), *skewed)
     ending = replace(ending, diagnoses=found)
     voids = _voiding(found)
     if not voids or ending.claim.verdict.verdict == "inconclusive":

@@ -39,6 +39,7 @@ from .power_values import (
     assess,
 )
 from .rule_design import rule_looks, rule_power
+from .saving_error import saving_error, saving_warning
 from .wording import cluster_noun, plan_facts, plural, sentence, unit_noun
 
 __all__ = (
@@ -130,6 +131,7 @@ def power_findings(
         looks=_look_facts(protocol, looks),
         endpoints=tuple(found),
         simulated=simulated,
+        saving_error=saving_error(protocol) or msgspec.UNSET,
     )
 
 
@@ -236,6 +238,9 @@ def _warnings(
     for name in reasons:
         if name not in findings:
             yield f"power.accept.{name} has a reason and nothing to accept"
+    skewed = saving_error(protocol)
+    if skewed is not None:
+        yield saving_warning(skewed)
     tests = tests_of(protocol)
     for number, look in enumerate(looks, start=1):
         for test, boundary in zip(tests, look.tests, strict=True):

@@ -39,6 +39,7 @@ from .boundaries import (
     margin_on,
     needs_discordance,
 )
+from .saving_error import SavingError
 from .slot_values import ONE_OR_NONE, direction
 
 __all__ = (
@@ -206,6 +207,7 @@ class PowerReport(_Report, frozen=True, kw_only=True):
         endpoints: one for each comparison and primary endpoint.
         simulated: what a simulation found, where one was handed over; it leads over the formula.
         capacity: of a threshold-rule experiment alone.
+        saving_error: what is known of it, where a saving is tested on the raw scale.
     """
 
     findings: tuple[str, ...]
@@ -220,6 +222,7 @@ class PowerReport(_Report, frozen=True, kw_only=True):
     endpoints: tuple[EndpointPower, ...]
     simulated: SimulatedPower | None = None
     capacity: Capacity | msgspec.UnsetType = msgspec.UNSET
+    saving_error: SavingError | msgspec.UnsetType = msgspec.UNSET
 
 
 def assess(

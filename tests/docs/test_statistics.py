@@ -51,6 +51,8 @@ def test_tables_of_errors_have_the_cells_of_their_benchmarks() -> None:
     assert (heads, list(wins["ESTIMANDS"])) == table("| estimand | 12")
     savings = runpy.run_path(str(ROOT / "benchmarks" / "saving_errors.py"))
     assert (list(savings["DESIGNS"]), list(savings["ROWS"])) == table("| costs | 60 single")
+    warned = (list(savings["WARNED_DESIGNS"]), list(savings["WARNED_ROWS"]))
+    assert warned == table("| costs, warned |")
 
 
 def test_each_module_of_analysis_has_its_method() -> None:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -16,6 +17,9 @@ from fairtrial.ledger.events import Head
 from fairtrial.verbs.text_result import result_text
 from fairtrial.verdicts.conclude import conclude, detail
 from fairtrial.verdicts.evaluate import evaluate_look, method_of
+from fairtrial.verdicts.look_table import power_findings
+from fairtrial.verdicts.saving_error import SavingError
+from fairtrial.verdicts.saving_skew import POSITIVE_GROWTH
 
 HEAD = Head(size=7, root="ab" * 32)
 PRIMARY = "{name: passed, role: primary, type: binary, value: passed, better: higher}"
@@ -241,3 +245,81 @@ def test_name_of_the_numbers_says_that_control_is_estimated(bridge: Any) -> None
     )
     beside = bridge.protocol(endpoints=f"[{PRIMARY}, {PRICE % ('cost', '')}]")
     assert ["fairtrial-numbers/1"] * 2 == [method_of(each) for each in (log, beside)]
+
+
+def steady(own: float, rng: random.Random) -> float:
+    """Every unit saves the same amount, but for a little."""
+    return own - 0.3 + rng.uniform(-0.02, 0.02)
+
+
+def in_proportion(own: float, rng: random.Random) -> float:
+    """Every unit saves its share."""
+    return own * rng.uniform(0.4, 0.8)
+
+
+def skewed(_: float, rng: random.Random) -> float:
+    """A few units are very dear."""
+    return 0.5 + rng.lognormvariate(-0.5, 1.0)
+
+
+def diagnosed(trial: Any) -> tuple[list[Any], str]:
+    """Returns what was looked at for a saving, and the text of the whole result."""
+    ended = trial.run()
+    body = conclude(ended.context)
+    told: Any = {"experiment": "trial", "basis": HEAD, "spend_nanousd": {"A": 0, "B": 0}}
+    form = json.loads(detail(ended.context, body, **told))
+    (comparison,) = form["comparisons"]
+    found = [one for one in comparison["diagnostics"] if one["name"] == "skewed_saving"]
+    assert found == comparison["diagnostics"][len(comparison["diagnostics"]) - len(found) :]
+    return found, result_text(form)
+
+
+def test_saving_that_hangs_on_dear_units_is_said(bridge: Any) -> None:
+    """The growth with its text, before the verdict, which it doesn't touch."""
+    trial = priced(bridge, steady, level=skewed)
+    (found,), text = diagnosed(trial)
+    assert (True, "show", None) == (found["positive"], found["effect"], found["p_value"])
+    assert found["value"] > POSITIVE_GROWTH
+    assert f"found     skewed saving: {found['text']}"[:90] in text.replace("\n", " ")
+    assert "; shown, does not touch the verdict" in text
+
+
+def test_saving_in_proportion_does_not_hang_on_dear_units(bridge: Any) -> None:
+    """The same costs, of which each unit saves its share."""
+    (found,), text = diagnosed(priced(bridge, in_proportion, level=skewed))
+    assert found["positive"] is False
+    assert found["value"] < POSITIVE_GROWTH
+    assert "found  " not in text
+    assert "the test of the saving of price does not hang on dear units: growth with costs " in text
+
+
+def test_saving_between_arms_says_that_costs_are_not_looked_at(bridge: Any) -> None:
+    """No unit has a contrast of its own there."""
+    (found,), _ = diagnosed(priced(bridge, steady, level=skewed, design=ASSIGNED))
+    assert (False, None) == (found["positive"], found["value"])
+    assert "skewed costs of price: not tested where each unit is in one arm" == found["text"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "at_least", "count"),
+    [("raw", 0.2, 1), ("both", 0.2, 1), ("log", 0.2, 0), ("raw", 0.0, 0)],
+)
+def test_plan_is_told_what_is_known_where_it_applies(
+    bridge: Any, scale: str, at_least: float, count: int
+) -> None:
+    """A share on the raw scale, and nothing else, in the report of power and in words."""
+    with pytest.MonkeyPatch.context() as other:
+        other.setitem(globals(), "PRICE", PRICE.replace("scale: raw", f"scale: {scale}"))
+        trial = priced(bridge, in_proportion, at_least=at_least)
+    found, _ = diagnosed(trial)
+    context = trial.context
+    report = power_findings(context.protocol, context.plan, context.units)
+    told = [text for text in report.warnings if text.startswith("a saving of price on the raw")]
+    assert (count, count) == (len(found), len(told))
+    if not count:
+        assert report.saving_error is msgspec.UNSET
+        return
+    known = report.saving_error
+    assert isinstance(known, SavingError)
+    assert ("skewed_saving", "price", at_least) == (known.code, known.endpoint, known.at_least)
+    assert "3.7 to 4.7 % of runs, where 2.5 % are meant" in told[0]
