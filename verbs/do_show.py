@@ -37,7 +37,8 @@ def command(
 ) -> None:
     """Shows the entry at SEQ, or with --protocol the registered protocol; writes nothing.
 
-    An outcome is shown as outcome; the kind of its event is `decision`.
+    An outcome is shown as outcome; the kind of its event is `decision`. The entry is compared with
+    its id, and with nothing else: `ledger replay` verifies the ledger.
     """
     if wants_protocol:
         _print_protocol(out, *_protocol_place(words, ledger))

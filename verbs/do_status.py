@@ -22,6 +22,9 @@ __all__ = ("command",)
 def command(out: Output, experiment: str | None, ledger: Path) -> None:
     """Shows what is settled, what it has cost and what comes next; writes nothing.
 
+    Verifies nothing either: older entries that were read here before aren't read again. `ledger
+    replay` reads them all.
+
     States: registered, frozen, running, interrupted, look_due, unfinished, complete, closed,
     withdrawn. Without EXPERIMENT all experiments of the ledger are shown; with several, JSON has
     them under `experiments`.
