@@ -233,7 +233,9 @@ class _Decision(Decision, frozen=True, kw_only=True, tag="decision/1", gc=False)
     arm: str
 
 
-_RUN, _WITH_ARM = frozenset((_Attempt, _AttemptEnd, _Decision)), (_Attempt, _Decision)
+# Asked of by class: whether it is an instance takes three times as long to answer.
+_WITH_ARM = frozenset((_Attempt, _Decision))
+_RUN = _WITH_ARM | {_AttemptEnd}
 _TWINS: dict[type[Event], type[Event]] = {
     Attempt: _Attempt,
     AttemptEnd: _AttemptEnd,
@@ -275,22 +277,24 @@ def _events_to_fold(datas: list[bytes]) -> list[Event] | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LedgerError):
         return None
     experiments = {event.experiment for event in events if type(event) in _RUN}
-    arms = {event.arm for event in events if isinstance(event, _WITH_ARM)}
+    arms = {event.arm for event in events if type(event) in _WITH_ARM}
     is_named = all(map(_is_experiment, experiments)) and all(map(_is_arm, arms))
     return UPCASTS.all_newest(events) if is_named else None
 
 
 def _are_times(times: list[bytes]) -> bool:
-    """Returns whether all these bytes are times as an entry has them."""
-    seconds = {time[:_SECOND_BYTES] for time in times}
-    # Six digits and a Z of each.
-    rest = b"".join([time[_SECOND_BYTES:] for time in times])
+    """Returns whether all these bytes, of at most the length of a time, are times of an entry."""
+    joined = b"".join(times)
+    # The same byte of all of them at once: six columns of digits, and one of Z.
+    columns = [joined[place::_TIME_BYTES] for place in range(_SECOND_BYTES, _TIME_BYTES)]
     return (
-        all(_SECOND.fullmatch(second) and is_second(second[:-1]) for second in seconds)
-        and len(rest) == 7 * len(times)
-        and rest[6::7] == b"Z" * len(times)
-        and rest.replace(b"Z", b"").isdigit()
-        and rest.count(b"Z") == len(times)
+        len(joined) == _TIME_BYTES * len(times)
+        and columns.pop() == b"Z" * len(times)
+        and all(map(bytes.isdigit, columns))
+        and all(
+            _SECOND.fullmatch(second) and is_second(second[:-1])
+            for second in {time[:_SECOND_BYTES] for time in times}
+        )
     )
 
 

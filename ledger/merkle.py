@@ -32,6 +32,8 @@ __all__ = (
 
 EMPTY_ROOT = sha256(b"").digest()
 _BLOCK_LEAVES = 1024
+# A copy of a hash that has begun is made sooner than a hash is begun.
+_LEAF, _NODE = sha256(b"\x00"), sha256(b"\x01")
 
 
 def leaf_hash(data: bytes) -> bytes:
@@ -45,7 +47,12 @@ def leaf_hash(data: bytes) -> bytes:
 
 def leaf_hashes(entries: Iterable[bytes]) -> list[bytes]:
     """Returns the hash of each leaf, as `leaf_hash` does of one."""
-    return [sha256(b"\x00" + data).digest() for data in entries]
+    copy, leaves = _LEAF.copy, list[bytes]()
+    for data in entries:
+        leaf = copy()
+        leaf.update(data)
+        leaves.append(leaf.digest())
+    return leaves
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
@@ -55,6 +62,16 @@ def node_hash(left: bytes, right: bytes) -> bytes:
         RFC 6962, section 2.1.
     """
     return sha256(b"\x01" + left + right).digest()
+
+
+def _parents(level: Sequence[bytes]) -> list[bytes]:
+    """Returns the hash of each two nodes of an even number, as `node_hash` does of two."""
+    copy, parents = _NODE.copy, list[bytes]()
+    for left, right in zip(level[::2], level[1::2], strict=True):
+        parent = copy()
+        parent.update(left + right)
+        parents.append(parent.digest())
+    return parents
 
 
 class CompactRange:
@@ -100,9 +117,7 @@ class CompactRange:
                 level.insert(0, self._stack.pop())
             if len(level) & 1:
                 whole.append(level.pop())
-            pairs = zip(level[::2], level[1::2], strict=True)
-            level = [sha256(b"\x01" + left + right).digest() for left, right in pairs]
-            size >>= 1
+            level, size = _parents(level), size >> 1
         self._stack += reversed(whole)
 
     def root(self) -> bytes:

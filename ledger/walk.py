@@ -14,7 +14,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from operator import gt
 
 import msgspec
 
@@ -123,7 +122,7 @@ def _walk_run(walk: Walk, run: Followed) -> None:
     """Takes in events of a run whose bytes were checked."""
     _note_times(walk, run)
     for seq, event in enumerate(run.events, run.seq):
-        if isinstance(event, Decision) and event.source is not None:
+        if getattr(event, "source", None) is not None:
             _note_pointers(walk, seq, event)
     done = 0
     while done < len(run.events) and not walk.rules_stopped:
@@ -137,7 +136,7 @@ def _walk_run(walk: Walk, run: Followed) -> None:
 
 
 def _note_times(walk: Walk, run: Followed) -> None:
-    if run.times[0].decode() < walk.time or any(map(gt, run.times, run.times[1:])):
+    if run.times[0].decode() < walk.time or run.times != sorted(run.times):
         for seq, time in enumerate(run.times, run.seq):
             _note_time(walk, seq, time.decode())
     walk.time = run.times[-1].decode()
