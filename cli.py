@@ -195,8 +195,10 @@ def _report_usage(error: click.ClickException, words: list[str]) -> int:
 
     if "--json" in words:
         _print_json({"class": "UsageError", "what": error.format_message()})
-    # What was typed stands in it: click quotes a value, and neither an option nor an argument.
-    error.message = visible(error.message)
+    if not isinstance(error, click.MissingParameter):
+        # What was typed stands in it: click quotes a value, and neither an option nor an argument.
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        error = click.UsageError(visible(error.format_message()), context)
     error.show()
     return EXIT_CODES["UsageError"]
 

@@ -123,7 +123,7 @@ def _protocol_change(trial: Trial, known: Experiment, path: Path, registered: by
     more = f" (and {len(changes) - 1} more fields)" if len(changes) > 1 else ""
     values = first.registered or "absent", first.found or "absent"
     field = first.field
-    if is_blinded(known):
+    if is_blinded(known) and _tells_arms(field, values, {*trial.protocol(known).arms, *now.arms}):
         # Values of arms aren't repeated on terminals of a blinded experiment.
         field = unnamed_field(trial.protocol(known), field)
         values = _digest(values[0]), _digest(values[1])
@@ -133,6 +133,11 @@ def _protocol_change(trial: Trial, known: Experiment, path: Path, registered: by
         f"the protocol has changed since it was registered: {field}{more}",
         todo + "; or put the change on record: ledger amend",
     )
+
+
+def _tells_arms(field: str, values: tuple[str, str], names: set[str]) -> bool:
+    """Returns whether a field is of one arm, or a value of it names one."""
+    return "arms" in field.split(".") or any(name in text for name in names for text in values)
 
 
 def _check_file(trial: Trial, known: Experiment, act: str, entry: FileEntry, folder: Path) -> None:

@@ -375,6 +375,27 @@ def test_changed_driver_is_refused_without_a_name(tmp_path: Path) -> None:
     assert [] == [secret for secret in SECRETS if secret in ledger.read_bytes().decode("latin-1")]
 
 
+def test_changed_value_that_is_no_arms_is_shown(tmp_path: Path) -> None:
+    """A ceiling is public and in the caller's file; what names an arm stays a digest."""
+    home = folder(tmp_path)
+    ledger = home / "ledger.db"
+    path = write_plan(home, units=40)
+    register_protocol(ledger, path, actor=ACTOR)
+    text = path.read_text()
+    path.write_text(text.replace("usd: 50}", "usd: 60}"))
+    with pytest.raises(DigestMismatchError) as caught:
+        run(ledger, None, actor=ACTOR)
+    assert ("lab: budget.usd", "50.0", "60.0") == (
+        caught.value.where, caught.value.expected, caught.value.found,
+    )  # fmt: skip
+    named = f"analysis: {{comparisons: [{{name: c, treatment: {OLD}, control: {NEW}, share: 1}}], "
+    path.write_text(text.replace("analysis: {", named))
+    with pytest.raises(DigestMismatchError) as caught:
+        run(ledger, None, actor=ACTOR)
+    assert "analysis" in caught.value.where
+    assert [] == [name for name in (OLD, NEW) if name in str(caught.value)]
+
+
 @pytest.mark.slow
 def test_no_refusal_finding_or_fault_names_an_arm(tmp_path: Path) -> None:
     """A changed file of one arm, and an arm that fails, are told without arm, label or place."""
