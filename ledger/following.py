@@ -19,7 +19,7 @@ from binascii import hexlify
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, reduce
 from itertools import chain, islice
-from operator import or_
+from operator import attrgetter, or_
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -236,6 +236,7 @@ class _Decision(Decision, frozen=True, kw_only=True, tag="decision/1", gc=False)
 # Asked of by class: whether it is an instance takes three times as long to answer.
 _WITH_ARM = frozenset((_Attempt, _Decision))
 _RUN = _WITH_ARM | {_AttemptEnd}
+_arm_of = attrgetter("arm")
 _TWINS: dict[type[Event], type[Event]] = {
     Attempt: _Attempt,
     AttemptEnd: _AttemptEnd,
@@ -277,7 +278,7 @@ def _events_to_fold(datas: list[bytes]) -> list[Event] | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LedgerError):
         return None
     experiments = {event.experiment for event in events if type(event) in _RUN}
-    arms = {event.arm for event in events if type(event) in _WITH_ARM}
+    arms = {_arm_of(event) for event in events if type(event) in _WITH_ARM}
     is_named = all(map(_is_experiment, experiments)) and all(map(_is_arm, arms))
     return UPCASTS.all_newest(events) if is_named else None
 
