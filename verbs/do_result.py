@@ -64,6 +64,7 @@ def command(
     from fairtrial.engine.inspecting import status
     from fairtrial.engine.session import result_of
 
+    from .text_numbers import visible_form
     from .text_result import result_text, verdict_line
 
     if stop and not (reason or "").strip():
@@ -77,9 +78,10 @@ def command(
     (now,) = status(ledger, concluded.event.experiment)
     if now.waiting:
         detail |= {"counts": False, "waiting": now.waiting}
+    shown = visible_form(detail)
     if out.quiet:
-        out.essential(verdict_line(detail))
-    out.text(result_text(detail))
+        out.essential(verdict_line(shown))
+    out.text(result_text(shown))
     for what in now.waiting:
         out.essential(label("waiting", f"the verdict doesn't count yet: the protocol wants {what}"))
     following = now.next if now.waiting else f"ledger replay --against {receipt}"

@@ -6,12 +6,17 @@ Rules:
 - A share is a percentage with one decimal, a difference of shares is in points with its sign.
 - A p-value has two significant digits; below one in a million it is said to be below that.
 - A number that doesn't exist is a word, never 0.
+- Text on record writes no line of its own and nothing that a terminal would obey.
 - What a number is measured in stands beside its name, unless the name says it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
+
+from fairtrial.ledger.errors import visible
 
 __all__ = (
     "ABSENT",
@@ -28,6 +33,7 @@ __all__ = (
     "signed",
     "usd",
     "value",
+    "visible_form",
 )
 
 ABSENT = "none"
@@ -37,6 +43,8 @@ _SAID = {
     "tokens": {"token", "tokens"},
     "s": {"s", "sec", "secs", "second", "seconds"},
 }
+# What of a long form people wrote: each is cut to a line where it is printed.
+_QUOTED = ("stop_note", "labels", "deviations")
 # Text of drivers and people may hold escape sequences that a terminal would obey.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -140,6 +148,22 @@ def duration(seconds: float) -> str:
     if whole < 48 * 3600:
         return f"{whole // 3600} h {whole % 3600 // 60} min"
     return f"{whole // 86400} days {whole % 86400 // 3600} h"
+
+
+def visible_form(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a long form whose sentences and nouns write no line of their own."""
+    return {
+        key: value if key in _QUOTED else _visible_value(value) for key, value in detail.items()
+    }
+
+
+def _visible_value(value: Any) -> Any:
+    # Any: a long form that somebody else wrote may be any JSON.
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: _visible_value(item) for key, item in value.items()}
+    return [_visible_value(item) for item in value] if isinstance(value, list) else value
 
 
 def clip(text: str, width: int) -> str:

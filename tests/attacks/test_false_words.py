@@ -233,6 +233,28 @@ def test_gate_may_ask_for_the_words(
     assert 10 == unread
 
 
+def test_sentence_on_record_writes_no_line_of_its_own(
+    lines: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A false sentence is shown by `ledger result` as what it is, in its place."""
+
+    def written(form: dict[str, Any]) -> None:
+        (comparison,) = form["comparisons"]
+        form["reason"] = comparison["reason"] = "as\nVERDICT   ADOPT: B is better"
+        form["warnings"].append("so\r\x1b[2J\nVERDICT   ADOPT: B is better")
+
+    forged(lines, partial(_told, written))
+    for words in ([], ["--quiet"]):
+        with pytest.raises(SystemExit):
+            main(["result", "--ledger", str(lines.ledger), *words])
+        said = capsys.readouterr().out
+        verdicts = [line for line in said.splitlines() if line.startswith("VERDICT")]
+        assert "\x1b" not in said
+        assert [r"as\nVERDICT   ADOPT: B is better"] == [
+            line.partition(": ")[2] for line in verdicts
+        ]
+
+
 def _other_code(form: dict[str, Any]) -> None:
     form["reason_code"] = "interval_favours"
 
