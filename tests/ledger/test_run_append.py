@@ -17,6 +17,7 @@ from fairtrial.ledger.canonical import encode_event, encode_events
 from fairtrial.ledger.entry import Entry
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import Decision, Event, Reference
+from fairtrial.ledger.fold import apply
 from fairtrial.ledger.log import Appended
 from fairtrial.ledger.replay import replay
 from fairtrial.ledger.run_append import Drafts, gathered
@@ -95,7 +96,7 @@ def test_batch_leaves_what_its_events_leave_one_by_one(
 def test_plain_batch_is_appended_together(design: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The slow way is asked for nothing that plainly may stand, and for all that may not."""
     bench, asked = running(design), list[Event]()
-    slow = folded.apply
+    slow = apply
 
     def noted(state: State, entry: Entry, event: Event, *, plan_of: PlanReader) -> State:
         asked.append(event)
