@@ -57,7 +57,7 @@ class Draft:
 
 
 class _Waiting:
-    """Work for the writer's thread and whoever waits for it."""
+    """Work for the writer's thread and those who wait for it."""
 
     def __init__(self) -> None:
         self.done = anyio.Event()
@@ -69,10 +69,12 @@ class _Waiting:
             raise self.error
 
 
-class _Append(_Waiting):
-    def __init__(self, drafts: Sequence[Draft]) -> None:
+class _Batch(_Waiting):
+    """What is committed together; it grows until the writer turns to it."""
+
+    def __init__(self) -> None:
         super().__init__()
-        self.drafts = drafts
+        self.drafts: list[Draft] = []
         self.outcomes: Sequence[Appended | LedgerError] = ()
 
 
@@ -103,9 +105,8 @@ class Writer:
         seal: Callable[[Decision | AttemptEnd], Sealed] | None = None,
     ) -> None:
         self._log, self._blobs, self._actor, self._seal = log, blobs, actor, seal
-        # As long as the callers are many: each of them waits for its own. A stream between tasks
-        # would pass every event on in several turns of the loop.
-        self._waiting: deque[_Append | _Call[object]] = deque()
+        # A stream between tasks would pass every event on in several turns of the loop.
+        self._waiting: deque[_Batch | _Call[object]] = deque()
         self._wake = anyio.Event()
         self._is_closed = False
         self._failure: LedgerError | None = None
@@ -113,8 +114,8 @@ class Writer:
 
     @property
     def queued(self) -> int:
-        """How many appends and calls wait for their turn."""
-        return len(self._waiting)
+        """How many events and calls wait for their turn."""
+        return sum(len(one.drafts) if isinstance(one, _Batch) else 1 for one in self._waiting)
 
     async def append(self, event: Event, artifacts: Mapping[str, bytes] | None = None) -> Appended:
         """Appends one event; durable when it returns.
@@ -127,8 +128,10 @@ class Writer:
             LedgerError: The event was refused.
             StoreError: The medium failed, now or before.
         """
-        (appended,) = await self.append_all([Draft(event, artifacts or {})])
-        return appended
+        (outcome,) = await self._appended((Draft(event, artifacts or {}),))
+        if isinstance(outcome, LedgerError):
+            raise outcome
+        return outcome
 
     async def append_all(self, drafts: Sequence[Draft]) -> list[Appended]:
         """Appends several events in one batch.
@@ -136,17 +139,19 @@ class Writer:
         Raises:
             LedgerError: One of them was refused; the first such error. The others stand.
         """
-        item = _Append(drafts)
-        await self._queue(item)
-        for outcome in item.outcomes:
+        outcomes = await self._appended(drafts)
+        for outcome in outcomes:
             if isinstance(outcome, LedgerError):
                 raise outcome
-        return [cast("Appended", outcome) for outcome in item.outcomes]
+        return [cast("Appended", outcome) for outcome in outcomes]
 
     async def call(self, work: Callable[[], T]) -> T:
         """Runs other work on the ledger in the writer's thread, between two commits."""
         item = _Call(work)
-        await self._queue(cast("_Call[object]", item))
+        await self._check_open()
+        self._waiting.append(cast("_Call[object]", item))
+        self._wake.set()
+        await item.finished()
         if item.raised:
             raise item.raised[0]
         return item.results[0]
@@ -172,37 +177,33 @@ class Writer:
         with anyio.CancelScope(shield=True):
             await self._ended.wait()
 
-    async def _queue(self, item: _Append | _Call[object]) -> None:
+    async def _check_open(self) -> None:
         if self._failure is not None:
             raise self._failure
         if self._is_closed or self._ended.is_set():
             raise anyio.ClosedResourceError
         await anyio.lowlevel.checkpoint_if_cancelled()
-        self._waiting.append(item)
-        self._wake.set()
-        await item.finished()
 
-    async def _handle(self, item: _Append | _Call[object]) -> None:
-        if isinstance(item, _Call):
-            await self._in_thread(lambda: _work(item), [item])
-            return
-        batch, call = self._gather(item)
-        await self._in_thread(lambda: self._commit(batch), batch)
-        if call is not None:
-            await self._in_thread(lambda: _work(call), [call])
+    async def _appended(self, drafts: Sequence[Draft]) -> Sequence[Appended | LedgerError]:
+        """Returns what became of events, once they are durable."""
+        await self._check_open()
+        newest = self._waiting[-1] if self._waiting else None
+        if not isinstance(newest, _Batch) or len(newest.drafts) >= BATCH_MAX:
+            newest = _Batch()
+            self._waiting.append(newest)
+            self._wake.set()
+        start = len(newest.drafts)
+        newest.drafts += drafts
+        await newest.finished()
+        return newest.outcomes[start : start + len(drafts)]
 
-    def _gather(self, first: _Append) -> tuple[list[_Append], _Call[object] | None]:
-        """Returns what waits behind the first item; a call ends the batch."""
-        batch, size = [first], len(first.drafts)
-        while size < BATCH_MAX and self._waiting:
-            item = self._waiting.popleft()
-            if isinstance(item, _Call):
-                return batch, item
-            batch.append(item)
-            size += len(item.drafts)
-        return batch, None
+    async def _handle(self, item: _Batch | _Call[object]) -> None:
+        if isinstance(item, _Batch):
+            await self._in_thread(lambda: self._commit(item), item)
+        else:
+            await self._in_thread(lambda: _work(item), item)
 
-    async def _in_thread(self, work: Callable[[], None], items: Sequence[_Waiting]) -> None:
+    async def _in_thread(self, work: Callable[[], None], item: _Waiting) -> None:
         try:
             if self._failure is None:
                 await anyio.to_thread.run_sync(work)
@@ -217,17 +218,12 @@ class Writer:
                 todo="run the same command again; report it if it comes back",
             )
             self._failure.__cause__ = error
-        for item in items:
-            item.error = self._failure
-            item.done.set()
+        item.error = self._failure
+        item.done.set()
 
-    def _commit(self, batch: Sequence[_Append]) -> None:
-        drafts = [draft for item in batch for draft in item.drafts]
-        events = self._with_artifacts(drafts)
-        outcomes = list(self._log.append_many(events, actor=self._actor))
-        for item in batch:
-            item.outcomes = outcomes[: len(item.drafts)]
-            del outcomes[: len(item.drafts)]
+    def _commit(self, batch: _Batch) -> None:
+        events = self._with_artifacts(batch.drafts)
+        batch.outcomes = self._log.append_many(events, actor=self._actor)
 
     def _with_artifacts(self, drafts: Sequence[Draft]) -> list[Event]:
         contents: list[bytes] = []
