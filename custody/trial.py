@@ -26,7 +26,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairtrial.ledger.blobs import BlobStore
-from fairtrial.ledger.decoding import decode_json
+from fairtrial.ledger.decoding import decode_once
 from fairtrial.ledger.durable import create_folder, write_file
 from fairtrial.ledger.entry import Entry
 from fairtrial.ledger.errors import ConflictError, IntegrityError, RefusedError, TransitionError
@@ -177,10 +177,10 @@ class Reader:
         """Returns the value of a JSON blob.
 
         Raises:
-            IntegrityError: The bytes aren't JSON.
+            IntegrityError: The bytes aren't JSON, or name a member twice.
         """
         where = f"blob {blob.blake3}"
-        return decode_json(self.blobs.get(blob), object, what="a blob isn't JSON", where=where)
+        return decode_once(self.blobs.get(blob), what="a blob isn't JSON", where=where)
 
 
 def _frozen(known: Experiment, blob: Blob | None) -> Blob:

@@ -10,7 +10,8 @@ Rules:
 - In a list of warnings no code stands beside a sentence, so one more or less is of that kind too.
 - What was added after the numbers got their name is compared where it stands; where it doesn't,
   that is of a kind of its own.
-- A place that isn't named below is compared exactly.
+- A place that isn't named below is compared exactly. A list is no object, whatever it holds: who
+  reads its items would be shown names.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def _differences(expected: object, found: object, path: Path) -> Iterator[Differ
             yield _difference(path, expected, found, "words")
         return
     old, new = _members(expected), _members(found)
-    if old is None or new is None:
+    if old is None or new is None or _is_list(expected) is not _is_list(found):
         if not _same(expected, found):
             yield _difference(path, expected, found, "differs")
         return
@@ -149,6 +150,10 @@ def _members(value: object) -> dict[str, object] | None:
     if isinstance(value, (tuple, list)):
         return {str(index): item for index, item in enumerate(value)}
     return None
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, (tuple, list))
 
 
 def _shown(value: object, other: object) -> str:

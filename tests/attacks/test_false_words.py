@@ -283,6 +283,14 @@ def _added(form: dict[str, Any]) -> None:
     form["comparisons"][0]["note"] = LIE
 
 
+def _numbered(form: dict[str, Any]) -> None:
+    form["warnings"] = {str(index): text for index, text in enumerate(form["warnings"])}
+
+
+def _numbered_inside(form: dict[str, Any]) -> None:
+    form["comparisons"] = {str(index): one for index, one in enumerate(form["comparisons"])}
+
+
 def _found_nothing(form: dict[str, Any]) -> None:
     del form["comparisons"][0]["diagnostics"][-1]
 
@@ -296,6 +304,8 @@ def _found_nothing(form: dict[str, Any]) -> None:
         (_explained, "detail.comparisons.0.endpoints.0.undetermined"),
         (_unexplained, "detail.comparisons.0.reason"),
         (_listed, "detail.warnings"),
+        (_numbered, "detail.warnings"),
+        (_numbered_inside, "detail.comparisons"),
         (_added, "detail.comparisons.0.note"),
         (_found_nothing, "detail.comparisons.0.diagnostics"),
     ],
@@ -308,6 +318,24 @@ def test_whatever_is_no_sentence_is_compared(
     report = replay_ledger(lines.ledger)
     assert "numbers_differ" == report.record
     assert {where} == {one.where.split()[-1][: len(where)] for one in report.findings}
+
+
+def test_long_form_that_says_two_things_is_found(lines: Case) -> None:
+    """Of two members of one name a reader may take the first: the long form has each once."""
+
+    def twofold(case: Case, event: Event) -> Event | None:
+        if not isinstance(event, Result):
+            return None
+        data = blob_store(case.ledger).get(event.detail)
+        return msgspec.structs.replace(
+            event, detail=_put(case, b'{"verdict":"adopt",' + data.removeprefix(b"{"))
+        )
+
+    forged(lines, twofold)
+    report = replay_ledger(lines.ledger)
+    assert "files_differ" == report.record
+    (found,) = report.findings
+    assert "twice" in found.found
 
 
 def test_look_that_explains_a_number_which_is_there_is_found(lines: Case) -> None:
