@@ -6,6 +6,8 @@ Rules:
 - HOME, TMPDIR and OUT are new and empty for each attempt, and removed after it. A call in this
   process has the home of the process, so it gets OUT alone.
 - A declared artifact is a file inside OUT, no link; its name isn't stdout, stderr or answer.
+- A link that was put in the place of a folder is no such folder: it alone is removed, nothing is
+  read or changed where it leads.
 """
 
 from __future__ import annotations
@@ -77,6 +79,9 @@ def _remove(root: Path) -> None:
 
 
 def _remove_full(root: Path) -> None:
+    if root.is_symlink():
+        root.unlink(missing_ok=True)
+        return
     for folder, _, _ in os.walk(root):
         if not os.access(folder, os.W_OK | os.X_OK):
             os.chmod(folder, 0o700)
@@ -108,7 +113,7 @@ def read_artifacts(out: Path, names: tuple[str, ...], bytes_max: int) -> dict[st
 
 
 def _read_inside(out: Path, name: str, bytes_max: int) -> bytes | None:
-    root = out.resolve()
+    root = out.parent.resolve() / out.name
     path = root / name
     # A link could name any file of the machine, and a pipe would never end.
     if path.resolve() != path or not path.is_relative_to(root):

@@ -256,6 +256,33 @@ def test_out_is_new_for_each_attempt_and_removed(tmp_path: Path, leaves: str) ->
     assert not any(out.exists() for out in outs)
 
 
+def test_link_in_the_place_of_out_leads_nowhere(tmp_path: Path) -> None:
+    """Where a callable replaces OUT by a link, nothing is read there, and the link alone goes."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("of somebody else")
+    other.chmod(0o500)
+    driver = _driver(
+        tmp_path,
+        f"""
+        import pathlib
+        def ask(job):
+            out = pathlib.Path(job["out"])
+            out.rmdir()
+            out.symlink_to({str(other)!r})
+            pathlib.Path({str(tmp_path)!r}, "was").write_text(str(out))
+            return {{"score": 1, "artifacts": ["a.txt"]}}
+        """,
+    )
+    answer = _ask(driver)
+    assert ("bad_output", {}) == (answer.code, dict(answer.artifacts))
+    assert not Path((tmp_path / "was").read_text()).is_symlink()
+    assert (0o500, "of somebody else") == (
+        other.stat().st_mode & 0o777,
+        (other / "a.txt").read_text(),
+    )
+
+
 def test_limits_hold_for_a_dict_too(tmp_path: Path) -> None:
     """More tokens or a longer answer than allowed is a limit."""
     source = "def ask(job):\n    return {'answer': 'abc', 'tokens': {'output': 9}}\n"
