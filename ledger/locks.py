@@ -226,8 +226,8 @@ def _announce(fd: int, path: Path, what: str) -> None:
 def _read_holder(fd: int) -> LockHolder:
     try:
         return msgspec.json.decode(os.pread(fd, 4096, 0), type=LockHolder)
-    except msgspec.MsgspecError:
-        # Between taking the lock and writing the content there is a moment without content.
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        # Anyone may write there, and between taking the lock and writing there is nothing yet.
         return LockHolder(pid=0, host="an unknown host", since="just now", what="another process")
 
 

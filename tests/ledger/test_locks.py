@@ -57,6 +57,25 @@ def test_names_stand_beside_the_ledger() -> None:
     assert Path("a/ledger.db.d/run-exp.1.lock") == run_lock_path(ledger, "exp.1")
 
 
+@pytest.mark.parametrize(
+    "words", [b'{"a":' + b"[" * 4000, b'{"pid":1,"host":"\xff"}', b"\x00" * 99]
+)
+def test_lock_is_had_whatever_its_file_holds(path: Path, words: bytes) -> None:
+    """The words of a lock file are for people: none of them keeps anybody from the lock."""
+    path.parent.mkdir()
+    path.write_bytes(words)
+    with file_lock(path, timeout_seconds=0, what="append"):
+        assert lock_holder(path)
+    path.write_bytes(words)
+    with file_lock(path, timeout_seconds=0, what="append"):
+        path.write_bytes(words)
+        with (
+            pytest.raises(BusyError, match="another process"),
+            file_lock(path, timeout_seconds=0, what="append"),
+        ):
+            raise AssertionError("two hold the lock")
+
+
 def test_busy_names_pid_host_and_since(path: Path) -> None:
     """Who has to wait is told who holds the lock, what for and since when."""
     process = _hold(path)
