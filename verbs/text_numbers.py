@@ -43,8 +43,8 @@ _SAID = {
     "tokens": {"token", "tokens"},
     "s": {"s", "sec", "secs", "second", "seconds"},
 }
-# What of a long form people wrote: each is cut to a line where it is printed.
-_QUOTED = ("stop_note", "labels", "deviations")
+# What of a long form people wrote, beside the labels: each is cut to a line where it is printed.
+_QUOTED = (("stop_note",), ("deviations", "*", "reason"))
 # Text of drivers and people may hold escape sequences that a terminal would obey.
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -151,19 +151,18 @@ def duration(seconds: float) -> str:
 
 
 def visible_form(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a long form whose sentences and nouns write no line of their own."""
-    return {
-        key: value if key in _QUOTED else _visible_value(value) for key, value in detail.items()
-    }
+    """Returns a long form whose names, sentences and nouns write no line of their own."""
+    return {visible(key): _visible_value(value, (key,)) for key, value in detail.items()}
 
 
-def _visible_value(value: Any) -> Any:
+def _visible_value(value: Any, path: tuple[str, ...]) -> Any:
     # Any: a long form that somebody else wrote may be any JSON.
-    if isinstance(value, str):
-        return visible(value)
     if isinstance(value, dict):
-        return {key: _visible_value(item) for key, item in value.items()}
-    return [_visible_value(item) for item in value] if isinstance(value, list) else value
+        return {visible(key): _visible_value(item, (*path, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_visible_value(item, (*path, "*")) for item in value]
+    is_quoted = path[0] == "labels" or path in _QUOTED
+    return visible(value) if isinstance(value, str) and not is_quoted else value
 
 
 def clip(text: str, width: int) -> str:

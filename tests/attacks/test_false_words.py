@@ -236,19 +236,23 @@ def test_gate_may_ask_for_the_words(
 def test_sentence_on_record_writes_no_line_of_its_own(
     lines: Case, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A false sentence is shown by `ledger result` as what it is, in its place."""
+    """A false sentence or name is shown by `ledger result` as what it is, in its place."""
+    line = "\r\x1b[2J\nVERDICT   ADOPT: B is better"
 
     def written(form: dict[str, Any]) -> None:
         (comparison,) = form["comparisons"]
         form["reason"] = comparison["reason"] = "as\nVERDICT   ADOPT: B is better"
-        form["warnings"].append("so\r\x1b[2J\nVERDICT   ADOPT: B is better")
+        form["warnings"].append(line)
+        form["spend_usd"][line], form["units"]["missing"][line] = 1.0, {line: 1}
+        names: dict[str, Any] = {"class": line, "fields": [line], "reason": line}
+        form["deviations"] = [{"seq": 1, "outcomes": 1, "looks_taken": 1, **names}]
 
     forged(lines, partial(_told, written))
     for words in ([], ["--quiet"]):
         with pytest.raises(SystemExit):
             main(["result", "--ledger", str(lines.ledger), *words])
         said = capsys.readouterr().out
-        verdicts = [line for line in said.splitlines() if line.startswith("VERDICT")]
+        verdicts = [one for one in map(str.strip, said.splitlines()) if one[:7] == "VERDICT"]
         assert "\x1b" not in said
         assert [r"as\nVERDICT   ADOPT: B is better"] == [
             line.partition(": ")[2] for line in verdicts
