@@ -49,8 +49,12 @@ def read_regular(path: Path, *, bytes_max: int) -> bytes:
         OSError: It can't be read, is no regular file, or is larger.
     """
     with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size <= bytes_max:
-            data = file.read(bytes_max + 1)
+        size = os.fstat(file.fileno()).st_size
+        if size <= bytes_max:
+            # As much as is there: a read of the limit would first take that much memory.
+            data = file.read(size + 1)
+            if len(data) > size:
+                data += file.read(bytes_max + 1 - len(data))
             if len(data) <= bytes_max:
                 return data
     raise OSError(errno.EFBIG, f"larger than {bytes_max:,} bytes", str(path))
