@@ -154,7 +154,8 @@ class CommandDriver:
             broken = bad_output(str(error))
             return replace(broken, cost_nanousd=answer.cost_nanousd, tokens=answer.tokens), {}
         if files is None:
-            return replace(_over_output(), cost_nanousd=answer.cost_nanousd), {}
+            over = _over_output()
+            return replace(over, cost_nanousd=answer.cost_nanousd, tokens=answer.tokens), {}
         return answer, {name: self._scrubber.clean(data) for name, data in files.items()}
 
     def _clean(self, answer: Answer) -> Answer:

@@ -155,7 +155,8 @@ def _with_files(answer: Answer, out: Path, limit: int | None) -> tuple[Answer, d
     try:
         files = read_artifacts(out, answer.declared, limit or OUTPUT_BYTES_MAX)
     except DriverError as error:
-        return replace(bad_output(str(error)), cost_nanousd=answer.cost_nanousd), {}
+        broken = bad_output(str(error))
+        return replace(broken, cost_nanousd=answer.cost_nanousd, tokens=answer.tokens), {}
     if files is None:
         over = Answer(status="limit", code="limit_output_bytes", message="too much to keep")
         return replace(over, cost_nanousd=answer.cost_nanousd, tokens=answer.tokens), {}

@@ -170,10 +170,15 @@ def test_artifact_outside_of_its_folder_is_bad_output(tmp_path: Path, name: str)
 
 
 def test_artifacts_over_the_limit_are_not_kept(tmp_path: Path) -> None:
-    """The limit on output bounds the artifacts too."""
-    script = 'printf 12345 > "$FAIRTRIAL_OUT/a"; echo \'{"v":1,"score":1,"artifacts":["a"]}\''
-    answer = _ask(_driver(tmp_path, script), _limited(output_bytes=4))
+    """The limit on output bounds the artifacts too; what the attempt used counts all the same."""
+    said = '{"v":1,"score":1,"usd":0.5,"tokens":{"output":9},"artifacts":["a"]}'
+    script = f"printf %0100d 0 > \"$FAIRTRIAL_OUT/a\"; echo '{said}'"
+    answer = _ask(_driver(tmp_path, script), _limited(output_bytes=99))
     assert ("limit", "limit_output_bytes") == (answer.status, answer.code)
+    assert (500_000_000, {"output": 9}) == (answer.cost_nanousd, answer.tokens)
+    assert {"a", "stdout"} == set(
+        _ask(_driver(tmp_path, script), _limited(output_bytes=100)).artifacts
+    )
 
 
 def test_good_last_line_and_exit_1_is_an_error(tmp_path: Path) -> None:

@@ -237,6 +237,25 @@ def test_artifacts_are_read_from_out(tmp_path: Path) -> None:
     assert "bad_output" == _ask(driver, replace(JOB, unit="u2")).code
 
 
+@pytest.mark.parametrize(("name", "code"), [("a.txt", "limit_output_bytes"), ("b", "bad_output")])
+def test_what_an_attempt_used_counts_whatever_its_files(
+    tmp_path: Path, name: str, code: str
+) -> None:
+    """Files that are too large, or not there, take neither cost nor tokens from a ceiling."""
+    driver = _driver(
+        tmp_path,
+        f"""
+        import pathlib
+        def ask(job):
+            pathlib.Path(job["out"], "a.txt").write_text("kept")
+            said = {{"score": 1, "usd": 0.5, "tokens": {{"output": 9}}}}
+            return said | {{"artifacts": ["{name}"]}}
+        """,
+    )
+    found = _ask(driver, replace(JOB, limits=Limits(output_bytes=2)))
+    assert (code, 500_000_000, {"output": 9}) == (found.code, found.cost_nanousd, found.tokens)
+
+
 @pytest.mark.parametrize("leaves", ["pass", "(out / 'a').mkdir(); (out / 'a' / 'b').touch()"])
 def test_out_is_new_for_each_attempt_and_removed(tmp_path: Path, leaves: str) -> None:
     """Whatever a callable leaves in OUT, the next attempt begins with nothing of it."""
