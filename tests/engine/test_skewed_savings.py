@@ -58,6 +58,7 @@ def _finished(folder: Path) -> Path:
     return ledger
 
 
+@pytest.mark.slow
 def test_ledger_that_knew_nothing_of_skewed_costs_is_intact(tmp_path: Path) -> None:
     """What it lacks is told with its numbers, in plan and result, and nothing is called wrong."""
     with pytest.MonkeyPatch.context() as older:
@@ -71,12 +72,14 @@ def test_ledger_that_knew_nothing_of_skewed_costs_is_intact(tmp_path: Path) -> N
     assert "'name': 'skewed_saving'" in replay_text(report, ())
 
 
+@pytest.mark.slow
 def test_ledger_of_this_version_says_it_all(tmp_path: Path) -> None:
     """Nothing is lacking of what is told now."""
     report = replay_ledger(_finished(tmp_path))
     assert ("intact", ()) == (report.record, report.findings)
 
 
+@pytest.mark.slow
 def test_look_says_what_its_data_say_of_dear_units(tmp_path: Path) -> None:
     """The event has no place for it: it is computed again from the outcomes of the look."""
     ledger = _finished(tmp_path)

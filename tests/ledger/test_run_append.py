@@ -76,6 +76,7 @@ def told(outcomes: Sequence[Appended | LedgerError]) -> list[object]:
     return [one if isinstance(one, Appended) else (type(one), str(one)) for one in outcomes]
 
 
+@pytest.mark.slow
 @given(design=st.integers(0, len(DESIGNS) - 1), drawn=st.lists(drafts, min_size=2, max_size=14))
 def test_batch_leaves_what_its_events_leave_one_by_one(
     design: int, drawn: list[tuple[str, int, dict[str, Any]]]
