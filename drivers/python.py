@@ -93,7 +93,7 @@ class PythonDriver:
         """Calls the function once."""
         with attempt_out(job.out) as out:
             begun = time.monotonic()
-            answer, artifacts = await self._call(job, {**job_mapping(job), "out": str(out)})
+            answer, artifacts = await self._call(job, {**job_mapping(job), "out": out})
             duration = round((time.monotonic() - begun) * 1000)
             return self._judged(job, out, answer, artifacts, duration)
 
@@ -116,11 +116,11 @@ class PythonDriver:
         return Answer(status="timeout", code="timeout", message="the deadline passed"), {}
 
     def _judged(
-        self, job: Job, out: Path, answer: Answer, artifacts: dict[str, bytes], duration: int
+        self, job: Job, out: str, answer: Answer, artifacts: dict[str, bytes], duration: int
     ) -> Answer:
         limits = job.limits
         if answer.declared:
-            answer, artifacts = _with_files(answer, out, limits.output_bytes)
+            answer, artifacts = _with_files(answer, Path(out), limits.output_bytes)
         answer = check_limits(
             answer,
             usd_nano=limits.usd_nano,
