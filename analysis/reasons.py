@@ -138,7 +138,7 @@ def _spans(facts: Facts) -> str:
 
 
 def _harm(facts: Facts) -> str:
-    what = facts.endpoint or "the harm endpoint"
+    what = f"harm endpoint {facts.endpoint}" if facts.endpoint else "the harm endpoint"
     return f"{what} is worse with {facts.treatment}{_by_more(facts)}{_interval(facts)}"
 
 
@@ -155,7 +155,8 @@ def _worse_inside(facts: Facts) -> str:
 
 def _no_saving(facts: Facts) -> str:
     share = f" of {100.0 * facts.at_least:g} %" if facts.at_least > 0.0 else ""
-    return f"the rule holds, but a saving{share} is not shown"
+    what = f" on {facts.endpoint}" if facts.endpoint else ""
+    return f"the rule holds, but a saving{share}{what} is not shown"
 
 
 def _few_clusters(facts: Facts) -> str:

@@ -27,6 +27,7 @@ from fairtrial.ledger.protocol import Protocol, primaries
 from fairtrial.verdicts.boundaries import tests_of
 from fairtrial.verdicts.evaluate import AnalysisContext
 from fairtrial.verdicts.look_table import look_table
+from fairtrial.verdicts.plan_warnings import PlanWarning, plan_warnings
 from fairtrial.verdicts.power_terms import PowerTerms, lacking_assumption, power_terms
 from fairtrial.verdicts.power_values import PowerReport
 
@@ -57,6 +58,7 @@ class PowerAnswer(msgspec.Struct, frozen=True, kw_only=True):
         formula: what `check` says; `simulation` is None where nothing is assumed.
         terms: what the formula is about; None for a decision rule.
         why_not: why nothing was simulated.
+        warnings: what to know of the plan beside it.
     """
 
     v: Literal[1] = 1
@@ -65,6 +67,7 @@ class PowerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     terms: PowerTerms | None = None
     simulation: Simulation | None
     why_not: str | None = None
+    warnings: tuple[PlanWarning, ...] = ()
 
 
 class BoundaryAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +146,7 @@ def power_of(
         terms=power_terms(protocol) if protocol.kind == "comparison" else None,
         simulation=simulation,
         why_not=why_not,
+        warnings=plan_warnings(protocol),
     )
 
 

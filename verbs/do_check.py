@@ -26,6 +26,7 @@ def command(out: Output, protocol: Path) -> Ending:
     wrong at once, and writes nothing. Exit code 3: `register` would refuse the plan.
     """
     from fairtrial.engine.session import check_protocol
+    from fairtrial.verdicts.plan_warnings import plan_warnings
 
     from .text_plan import check_text
 
@@ -46,6 +47,7 @@ def command(out: Output, protocol: Path) -> Ending:
             "clusters": design.plan.cluster_count,
             "slots": design.plan.slot_count,
             "power": design.power,
+            "warnings": plan_warnings(design.protocol),
             "budget": checked.money,
             "drivers": checked.drivers,
             "existed_before": checked.existing,

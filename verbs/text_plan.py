@@ -21,6 +21,7 @@ from fairtrial.engine.session import Registered
 from fairtrial.ledger.events import Freeze, RegisterGit
 from fairtrial.protocols.assigning import is_assigned
 from fairtrial.protocols.terms import planned_repeats
+from fairtrial.verdicts.plan_warnings import plan_warnings
 from fairtrial.verdicts.power_terms import power_terms
 from fairtrial.verdicts.power_values import LookFacts
 from fairtrial.verdicts.wording import cluster_noun, plural, unit_noun
@@ -253,7 +254,7 @@ def _warning_lines(design: Design) -> list[str]:
     return [
         label("warning", text if number == 1 else f"{text} (of {number} comparisons)")
         for text, number in Counter(design.power.warnings).items()
-    ]
+    ] + [label("warning", one.text) for one in plan_warnings(design.protocol)]
 
 
 def _blinded_lines(design: Design) -> list[str]:

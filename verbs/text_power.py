@@ -47,6 +47,7 @@ def power_text(answer: PowerAnswer) -> str:
         lines += _simulation_lines(answer.simulation, answer.terms)
     if formula.saving_error is not msgspec.UNSET:
         lines.append(label("warning", saving_warning(formula.saving_error)))
+    lines += [label("warning", one.text) for one in answer.warnings]
     lines += [
         label("refused", f"{name}: {sentence}     (register would refuse)")
         for name, sentence in formula.refused.items()

@@ -5,6 +5,7 @@ Leaves the sentences to `analysis/reasons.py` and the nouns to `wording.py`.
 Rules:
 - The facts are those of the test that the verdict follows from.
 - Where no interval exists, the reason is why it doesn't.
+- A test that isn't the comparison's only primary is named, and that it is one of harm.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final as Constant
 
 from fairtrial.analysis.reasons import Facts
 from fairtrial.analysis.verdict import decide
-from fairtrial.ledger.protocol import Protocol
+from fairtrial.ledger.protocol import Protocol, primaries
 
 from .boundaries import margin_on
 from .endings import Ending
@@ -26,6 +27,16 @@ from .slot_values import direction
 from .wording import plan_facts, sentence
 
 __all__ = ("reason_text",)
+
+# Reasons that name their endpoint, or that no single test gives.
+_OF_NO_TEST: Constant = (
+    "harm",
+    "no_saving",
+    "diagnostic",
+    "invalidated",
+    "under_run",
+    "stopped_by_person",
+)
 
 _METHODS: Constant = {
     "cr2_t": "the t interval",
@@ -40,14 +51,28 @@ _METHODS: Constant = {
 
 def reason_text(frame: Frame, ending: Ending) -> str:
     """Returns the reason of a comparison's verdict, a clause without a full stop."""
-    claim, name = ending.claim, ending.claim.test.endpoint.name
+    name = ending.claim.test.endpoint.name
     reading = next(each for each in ending.readings if each.test.endpoint.name == name)
-    code = claim.verdict.reason_code
+    return f"{_whose(frame.protocol, ending)}{_clause(frame, ending, reading)}"
+
+
+def _clause(frame: Frame, ending: Ending, reading: Reading) -> str:
+    code = ending.claim.verdict.reason_code
     if code == "interval_spans" and reading.undetermined is not None:
         return reading.undetermined
     if code == "interval_spans" and "little_information" in reading.why_not:
         return "the data so far hold too little of the planned information for a verdict"
     return sentence(frame.protocol, code, _facts(frame, ending, reading))
+
+
+def _whose(protocol: Protocol, ending: Ending) -> str:
+    """Returns which test the reason is about, where the comparison has several that could be."""
+    test = ending.claim.test
+    if ending.claim.verdict.reason_code in _OF_NO_TEST:
+        return ""
+    if test.role == "harm":
+        return f"harm endpoint {test.endpoint.name}: "
+    return f"endpoint {test.endpoint.name}: " if len(primaries(protocol)) > 1 else ""
 
 
 def _facts(frame: Frame, ending: Ending, reading: Reading) -> Facts:

@@ -12,6 +12,7 @@ from .conftest import BETTER, FEW, Shell
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Shell]
+_HARM = "  - {name: unsafe, role: harm, type: binary, value: scores.unsafe, better: lower}\n"
 
 
 def test_check_says_where_looks_fall_and_what_can_be_found(example: Make) -> None:
@@ -42,6 +43,24 @@ def test_check_names_an_unset_variable_and_a_reservation_over_the_ceiling(exampl
     shell.ok("register")
     said = shell.ledger("run")
     assert (3, True) == (said.code, "FAIRTRIAL_NOSUCH_KEY" in said.err)
+
+
+def test_rare_harm_is_warned_of_before_it_leaves_the_verdict_open(example: Make) -> None:
+    """A harm endpoint needs discordant clusters of its own; a plan without one has no warning."""
+    shell = example()
+    assert [] == shell.ok("check", "--json").json["warnings"]
+    path = shell.folder / "protocol.yaml"
+    text = path.read_text().replace("missing:  ", f"{_HARM}\nmissing:  ", 1)
+    rule = "rule: superiority "
+    path.write_text(text.replace(rule, f"harm: {{alpha: 0.05, margin: 0.01}}\n  {rule}"))
+    warning = (
+        "as long as harm is so rare that the arms differ in fewer than 8 sheets on harm endpoint"
+        " unsafe, the verdict is inconclusive"
+    )
+    found = shell.ok("check", "--json").json
+    assert ["rare_harm"] == [one["code"] for one in found["warnings"]]
+    for verb in (("check",), ("power", "--runs", "10"), ("register",)):
+        assert warning in shell.ok(*verb).out
 
 
 def test_hopeless_plan_is_refused_with_everything_shown(example: Make) -> None:

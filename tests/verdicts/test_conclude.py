@@ -317,7 +317,7 @@ def test_harm_rejects_and_is_named(bridge: Any) -> None:
     ).run()
     body = conclude(trial.context)
     assert ("reject", "harm") == (body.verdict, body.reason_code)
-    assert body.reason.startswith("unsafe is worse with B by more than 1.0 points")
+    assert body.reason.startswith("harm endpoint unsafe is worse with B by more than 1.0 points")
 
 
 def test_harm_that_cannot_speak_leaves_the_claim_open(bridge: Any) -> None:
@@ -330,6 +330,8 @@ def test_harm_that_cannot_speak_leaves_the_claim_open(bridge: Any) -> None:
     ).run()
     body = conclude(trial.context)
     assert ("inconclusive", "few_discordant_clusters") == (body.verdict, body.reason_code)
+    assert body.reason.startswith("harm endpoint unsafe: the arms differ in only 0 of 60 ")
+    assert body.reason == long_form(trial, body)["comparisons"][0]["reason"]
 
 
 def test_worse_inside_the_margin_is_not_adopted(bridge: Any) -> None:
@@ -536,7 +538,7 @@ def test_declared_saving_is_part_of_the_claim(
     body = conclude(trial.context)
     assert (verdict, code) == (body.verdict, body.reason_code)
     if code == "no_saving":
-        assert "the rule holds, but a saving of 20 % is not shown" == body.reason
+        assert "the rule holds, but a saving of 20 % on cost is not shown" == body.reason
     cost = long_form(trial)["comparisons"][0]["endpoints"][1]
     assert "log" == cost["log"]["scale"]
     assert cost["log"]["arms"]["B"] < cost["arms"]["B"]
