@@ -22,7 +22,7 @@ from fairtrial.ledger.protocol import Protocol
 from fairtrial.protocols.edit import set_fields
 from fairtrial.protocols.file import parse_supported
 
-from .registering import Loaded, amend
+from .registering import Loaded, amend, commit_note
 from .session import Receipted
 from .verifying import protocol_path
 
@@ -65,10 +65,11 @@ def amend_fields(
         new = set_fields(old, changes, name=path.name)
         protocol = _parsed(new, [field for field, _ in changes])
         setup = setup_for(trial, known, key)
-        event = amend(trial, known, Loaded(path, new, "yaml", protocol), reason=reason)
+        loaded = Loaded(path, new, "yaml", protocol)
+        event = amend(trial, known, loaded, reason=reason)
         _replace(path, new)
         seal(trial, setup, known)
-        return Receipted(event, trial.keep_receipt("amend"))
+        return Receipted(event, trial.keep_receipt("amend"), commit_note(loaded))
 
 
 def _parsed(data: bytes, fields: Sequence[str]) -> Protocol:

@@ -31,7 +31,15 @@ from fairtrial.protocols.units import Units
 from .freezing import Design, design_of, read_units, refuse_hopeless
 from .registering import Loaded, load_protocol
 
-__all__ = ("Checked", "GitCheck", "Money", "PlanError", "check_before_record", "check_plan")
+__all__ = (
+    "Checked",
+    "GitCheck",
+    "Money",
+    "PlanError",
+    "check_before_record",
+    "check_plan",
+    "freeze_refusals",
+)
 
 Value = TypeVar("Value")
 
@@ -112,6 +120,22 @@ def check_before_record(loaded: Loaded, power_report: bytes | None) -> None:
     except PlanError as error:
         raise (error.errors[0] if len(error.errors) == 1 else error) from None
     refuse_hopeless(loaded.protocol.id, design.power)
+
+
+def freeze_refusals(loaded: Loaded, power_report: bytes | None) -> tuple[str, ...]:
+    """Returns why a freeze would refuse a plan as it is now, a sentence each.
+
+    Args:
+        loaded: The protocol file as read.
+        power_report: What `ledger power --json` printed, to lead over the formula.
+    """
+    try:
+        design = _checked(loaded, power_report=power_report).design
+    except PlanError as error:
+        return tuple(f"{one.where}: {one.what}" for one in error.problems)
+    except RefusedError as error:
+        return (f"{error.where}: {error.what}",)
+    return tuple(f"{name}: {sentence}" for name, sentence in design.power.refused.items())
 
 
 def _checked(loaded: Loaded, *, power_report: bytes | None = None) -> Checked:

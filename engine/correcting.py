@@ -32,10 +32,11 @@ __all__ = ("Receipted", "checked_reason", "invalidate_outcome", "settle_cost")
 
 
 class Receipted(NamedTuple):
-    """What an act appended, and the receipt after it."""
+    """What an act appended, the receipt after it, and what else there is to say."""
 
     event: Event
     receipt: str
+    note: str = ""
 
 
 class _Correctable(NamedTuple):

@@ -52,6 +52,12 @@ __all__ = (
 )
 
 
+_PLAN_ANEW = (
+    "more clusters or a larger effect; or accept it with a reason under power.accept"
+    " (of a protocol that is registered already: then ledger amend --reason TEXT)"
+)
+
+
 class Design(NamedTuple):
     """Everything that follows from a protocol and its units file."""
 
@@ -161,7 +167,7 @@ def freeze(
     design = design_of(trial.protocol(known), path.parent, power_report=power_report)
     if power_report is not None:
         trial.blobs.put(power_report)
-    refuse_hopeless(known.name, design.power)
+    refuse_hopeless(known.name, design.power, registered=True)
     event = _freeze_event(trial, known, design, path)
     try:
         trial.append(event)
@@ -201,8 +207,13 @@ class _Kept(msgspec.Struct, frozen=True):
     simulated: SimulatedPower | None = None
 
 
-def refuse_hopeless(experiment: str, power: PowerReport) -> None:
+def refuse_hopeless(experiment: str, power: PowerReport, *, registered: bool = False) -> None:
     """Refuses a design that falls short of its own plan.
+
+    Args:
+        experiment: Its name.
+        power: What was found of it.
+        registered: Whether it is on record, so that only an amendment changes it.
 
     Raises:
         RefusedError: It does, and the protocol doesn't accept that.
@@ -214,8 +225,17 @@ def refuse_hopeless(experiment: str, power: PowerReport) -> None:
             where=f"{experiment}: power",
             expected="a design that can conclude, with the chance that power.target asks for",
             found=", ".join(power.refused),
-            todo="more clusters or a larger effect; or accept it with a reason under power.accept",
+            todo=_accepting(experiment, power) if registered else _PLAN_ANEW,
         )
+
+
+def _accepting(experiment: str, power: PowerReport) -> str:
+    """Returns the amendment that accepts what a registered design falls short of."""
+    accepts = " ".join(f"--set power.accept.{name}=WHY" for name in power.refused)
+    return (
+        f"accept it, on record: ledger amend {experiment} {accepts} --reason TEXT; or edit the"
+        f" protocol, then: ledger amend {experiment} --reason TEXT"
+    )
 
 
 def _freeze_event(trial: Trial, known: Experiment, design: Design, path: Path) -> Freeze:

@@ -6,7 +6,8 @@ Rules:
 - What is registered are the file's bytes and their resolved form; a digest per section says what
   changed.
 - Where the protocol asks for a commit and a git work tree is there, protocol, units and files must
-  be committed as they are; an override needs a reason, which is recorded.
+  be committed as they are; an override needs a reason, which is recorded. Where there is none it
+  is no refusal but a warning: who has no git can register too.
 - The same bytes again are a no-op; other bytes for a registered id are refused.
 """
 
@@ -54,7 +55,9 @@ __all__ = (
     "Loaded",
     "amend",
     "amended_looks",
+    "commit_note",
     "git_state",
+    "git_warning",
     "load_protocol",
     "media_of",
     "register",
@@ -197,6 +200,30 @@ def git_state(loaded: Loaded, override: str | None) -> RegisterGit | None:
             todo="git add and commit them; or --override REASON; or require: {commit: false}",
         )
     return RegisterGit(commit=where.commit, path=where.path, clean=not changed)
+
+
+def git_warning(protocol: Protocol, *, has_git: bool) -> str | None:
+    """Returns what a protocol that asks for a commit lacks where git knows nothing of it.
+
+    Args:
+        protocol: The plan.
+        has_git: Whether the protocol file is in a work tree, and not ignored there.
+    """
+    if has_git or not protocol.require.commit:
+        return None
+    return (
+        "require.commit asks for committed files, and git knows none of these: nothing but the"
+        " ledger\nholds the plan's date (git init and a commit before `ledger register`; or keep"
+        " its receipt elsewhere)"
+    )
+
+
+def commit_note(loaded: Loaded) -> str:
+    """Returns what to say of an amended file that isn't committed; "" where it is or needn't be."""
+    asked = loaded.protocol.require.commit
+    if not asked or git_file(loaded.path) is None or not uncommitted([loaded.path]):
+        return ""
+    return f"{loaded.path.name} isn't committed as it is on record now: git add and commit it"
 
 
 def rules_of(protocol: Protocol) -> Rules:

@@ -24,19 +24,29 @@ from fairtrial.custody.trial import Reader, Trial, open_trial
 from fairtrial.custody.waiting import Waiting, check_run_allowed, waiting_for
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
+    Blob,
     Freeze,
     Look,
     Register,
     Withdraw,
 )
+from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, is_final
 from fairtrial.verdicts.wording import measured_in
 
-from .checking import Checked, check_before_record, check_plan
+from .checking import Checked, check_before_record, check_plan, freeze_refusals
 from .concluding import Conclusion, look, result
 from .correcting import Receipted, checked_reason, invalidate_outcome, settle_cost
 from .freezing import Design, freeze
-from .registering import amend, git_state, load_protocol, register
+from .registering import (
+    Loaded,
+    amend,
+    commit_note,
+    git_state,
+    git_warning,
+    load_protocol,
+    register,
+)
 from .running import ProgressSink, RunReport, end_dead_session, run_experiment
 from .verifying import protocol_path
 
@@ -59,7 +69,9 @@ __all__ = (
 class Registered(NamedTuple):
     """What `register` did; freeze and design are None when nothing was frozen yet.
 
-    `waiting` says what has to come before a run, signatures and anchors.
+    `waiting` says what has to come before a run, signatures and anchors; `warnings` what the
+    record lacks, and `refusals` why a freeze would refuse the plan as it is. `amended` is the
+    protocol in force where that isn't the registered one.
     """
 
     ledger: str
@@ -71,6 +83,9 @@ class Registered(NamedTuple):
     sealed: Sealed | None = None
     missing_units: str | None = None
     waiting: tuple[Waiting, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    amended: Blob | None = None
 
 
 def _check_first(supersedes: str | None, ledger: Path) -> None:
@@ -87,6 +102,12 @@ def _check_first(supersedes: str | None, ledger: Path) -> None:
             found="no ledger",
             todo="name the ledger with --ledger, or leave out --supersedes",
         )
+
+
+def _check_register(loaded: Loaded, override: str | None) -> None:
+    """Refuses to begin a ledger for a plan that its first entry would be refused for."""
+    git_state(loaded, override)
+    list_files(loaded.protocol, loaded.path.parent, file=str(loaded.path), optional=("units",))
 
 
 def check_protocol(path: Path) -> Checked:
@@ -127,17 +148,15 @@ def register_protocol(
         hopeless.
     """
     loaded = load_protocol(protocol)
-    units = loaded.path.parent / loaded.protocol.units.file
-    missing = with_freeze and not units.is_file()
-    with_freeze = with_freeze and not missing
+    missing = not (loaded.path.parent / loaded.protocol.units.file).is_file()
+    wanted, with_freeze = with_freeze, with_freeze and not missing
     fresh = not ledger.exists()
     if fresh:
-        # A ledger isn't begun for a plan that its first entry would be refused for.
         _check_first(supersedes, ledger)
-        git_state(loaded, override)
-        list_files(loaded.protocol, loaded.path.parent, file=str(loaded.path), optional=("units",))
+        _check_register(loaded, override)
     if with_freeze:
         check_before_record(loaded, power_report)
+    refusals = () if with_freeze or missing else freeze_refusals(loaded, power_report)
     setup = anchor_setup(key, os.environ)
     setup.check(loaded.protocol.require.anchor, loaded.protocol.id)
     with open_trial(ledger, actor=actor, create=True, vkey_of=setup.vkey) as trial:
@@ -146,18 +165,25 @@ def register_protocol(
         if with_freeze:
             frozen = freeze(trial, known, power_report=power_report)
         sealed = seal(trial, setup, known)
-        what = "freeze" if frozen else "register"
         return Registered(
             ledger=trial.log.ledger,
             opened=fresh,
             register=event,
             freeze=frozen[0] if frozen else None,
             design=frozen[1] if frozen else None,
-            receipt=trial.keep_receipt(what),
+            receipt=trial.keep_receipt("freeze" if frozen else "register"),
             sealed=sealed,
-            missing_units=loaded.protocol.units.file if missing else None,
+            missing_units=loaded.protocol.units.file if wanted and missing else None,
             waiting=_waiting(trial, known.name),
+            warnings=_without_git(loaded.protocol, event),
+            refusals=refusals if known.freeze_seq is None else (),
         )
+
+
+def _without_git(protocol: Protocol, event: Register) -> tuple[str, ...]:
+    """Returns the warning of a plan that no commit holds, unless its override gave a reason."""
+    warning = git_warning(protocol, has_git=event.git is not None)
+    return () if warning is None or event.override is not None else (warning,)
 
 
 def _waiting(trial: Trial, name: str) -> tuple[Waiting, ...]:
@@ -208,6 +234,7 @@ def freeze_experiment(
             receipt=trial.keep_receipt("freeze"),
             sealed=sealed,
             waiting=_waiting(trial, known.name),
+            amended=known.protocol if known.protocol != registered.protocol else None,
         )
 
 
@@ -335,7 +362,7 @@ def amend_protocol(
         setup = setup_for(trial, known, key)
         event = amend(trial, known, loaded, reason=reason)
         seal(trial, setup, known)
-        return Receipted(event, trial.keep_receipt("amend"))
+        return Receipted(event, trial.keep_receipt("amend"), commit_note(loaded))
 
 
 def withdraw_experiment(ledger: Path, name: str | None, *, actor: str, reason: str) -> Receipted:

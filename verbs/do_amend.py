@@ -86,4 +86,6 @@ def command(
         f"{', '.join(event.fields)}   after {quantity(event.outcomes, 'outcome')} and"
         f" {quantity(event.looks_taken, 'look')}\n{meaning}"
     )
+    if done.note:
+        out.note(done.note)
     print_act(out, done, text, ledger=ledger, next_command="ledger status")

@@ -39,6 +39,8 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
             "frozen": frozen,
             "register": done.register,
             "freeze": done.freeze,
+            "warnings": done.warnings,
+            "freeze_would_refuse": done.refusals,
             "waiting": [one.what for one in done.waiting],
             "power": _power(done.design) if done.design is not None else None,
         },
@@ -49,7 +51,7 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
 
 def _next(done: Registered) -> str:
     if done.freeze is None:
-        return "ledger freeze"
+        return "ledger amend --reason TEXT" if done.refusals else "ledger freeze"
     return done.waiting[0].todo if done.waiting else "ledger run"
 
 

@@ -17,6 +17,7 @@ import msgspec
 from fairtrial.custody.blinding import DISCIPLINE
 from fairtrial.engine.checking import Checked, GitCheck, Money
 from fairtrial.engine.freezing import Design
+from fairtrial.engine.registering import git_warning
 from fairtrial.engine.session import Registered
 from fairtrial.ledger.events import Freeze, RegisterGit
 from fairtrial.protocols.assigning import is_assigned
@@ -56,6 +57,9 @@ def check_text(checked: Checked, *, refused: bool) -> str:
         *_required_lines(design),
         label("git", _git_text(checked.git)),
     ]
+    undated = git_warning(design.protocol, has_git=checked.git is not None)
+    if undated is not None:
+        lines.append(label("warning", undated))
     if checked.existing:
         lines.append(label("note", _existing_text(checked.existing)))
     lines += _warning_lines(design)
@@ -222,10 +226,17 @@ def registered_text(done: Registered, *, ledger: str) -> str:
     ]
     if event.override is not None:
         lines.append(label("override", clip(event.override, 160)))
+    if done.amended is not None:
+        lines.append(label("amended", f"in force: protocol sha256 {done.amended.sha256[:16]}…"))
+    lines += [label("warning", text) for text in done.warnings]
     if done.freeze is None or done.design is None:
         missing = done.missing_units
         why = f"{missing} isn't there yet" if missing is not None else "as --no-freeze says"
         lines.append(label("freeze", f"not yet: {why}"))
+        lines += [
+            label("warning", f"{clip(text, 300)}     (freeze would refuse)")
+            for text in done.refusals
+        ]
     else:
         lines += _frozen_lines(done.freeze, done.design)
     return "\n".join(lines)

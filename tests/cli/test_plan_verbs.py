@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from hashlib import sha256
 
 import pytest
 
@@ -75,6 +76,52 @@ def test_hopeless_plan_is_refused_with_everything_shown(example: Make) -> None:
     assert found["ok"] is False
     assert 3 == shell.ledger("register").code
     assert not (shell.folder / "ledger.db").exists()
+
+
+def test_hopeless_plan_that_is_registered_is_accepted_by_an_amendment(example: Make) -> None:
+    """`register --no-freeze` says what a freeze would refuse; the refusal names the way out."""
+    shell = example(**{"effect: 0.5 ": "effect: 0.05 "})
+    said = shell.ok("register", "--no-freeze")
+    assert "warning   underpowered: power is" in said.out
+    assert "(freeze would refuse)" in said.out
+    assert "next: ledger amend --reason TEXT" in said.err
+    said = shell.ledger("freeze")
+    assert 3 == said.code
+    ways = [f"power.accept.{name}=WHY" for name in ("impossible", "underpowered")]
+    assert f" --set {ways[0]} --set {ways[1]} --reason TEXT" in said.err
+    shell.ok("amend", "--set", ways[0], "--set", ways[1], "--reason", "as accepted")
+    amended = sha256((shell.folder / "protocol.yaml").read_bytes()).hexdigest()
+    said = shell.ok("freeze")
+    assert f"amended   in force: protocol sha256 {amended[:16]}" in said.out
+
+
+def test_plan_that_is_sound_has_no_warning_of_a_freeze(example: Make) -> None:
+    """Without a finding that refuses, `register --no-freeze` has none."""
+    shell = example()
+    said = shell.ok("register", "--no-freeze", "--json")
+    assert [] == said.json["freeze_would_refuse"]
+    assert "amended" not in shell.ok("freeze").out
+
+
+def test_files_outside_git_are_a_warning_where_a_commit_is_asked_for(example: Make) -> None:
+    """`check` and `register` say that nothing but the ledger holds the plan's date."""
+    shell = example()
+    warning = "nothing but the ledger"
+    assert warning in shell.ok("check").out
+    said = shell.ok("register")
+    assert warning in said.out
+    assert [True] == [warning in one for one in shell.ok("register", "--json").json["warnings"]]
+
+
+@pytest.mark.parametrize("way", ["require", "override"])
+def test_files_outside_git_are_no_warning_where_that_was_decided(example: Make, way: str) -> None:
+    """A protocol that asks for no commit, and an override with its reason, have none."""
+    shell = example()
+    words = ["--override", "a demonstration"] if way == "override" else []
+    if way == "require":
+        path = shell.folder / "protocol.yaml"
+        path.write_text(f"require: {{commit: false}}\n{path.read_text()}")
+    assert "the plan's date" not in shell.ok("register", *words).out
 
 
 def test_signatures_are_named_before_they_are_needed(example: Make) -> None:

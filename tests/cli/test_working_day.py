@@ -198,6 +198,8 @@ def test_uncommitted_protocol_is_refused_in_git_unless_overridden(shell: Shell) 
     assert 3 == shell.ledger("register").code
     said = shell.ok("register", "--override", "a demonstration")
     assert "override  a demonstration" in said.out
+    said = shell.ok("amend", "--set", "about.title=Another", "--reason", "clearer")
+    assert "protocol.yaml isn't committed as it is on record now" in said.err
 
 
 def test_marks_and_line_ends_change_no_unit(shell: Shell) -> None:
