@@ -40,7 +40,7 @@ from fairtrial.ledger.state import (
     is_final,
 )
 
-from .spending import KeptReservations, spent_nanousd, unsettled
+from .spending import KeptReservations, spend_of
 
 __all__ = ("ArmStatus", "LookCount", "Status", "next_command", "state_word", "status_of")
 
@@ -199,7 +199,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
     over = is_ended(known) or is_final(known)
     not_run = planned - known.settled if over else 0
     blinded, names = is_blinded(known), shown_names(trial, known)
-    spent, unpriced = spent_nanousd(trial, known)
+    spent, unpriced, unsettled = spend_of(trial, known)
     arms = _arms(known, names, spent)
     head = trial.log.head()
     waiting = waiting_for(trial.log.state, known)
@@ -218,7 +218,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         spent_usd=sum(spent) / 1e9,
         reserved_usd=sum(tally.reserved_nanousd for tally in known.tallies) / 1e9,
         unpriced=None if blinded else unpriced,
-        unsettled=None if blinded else unsettled(known),
+        unsettled=None if blinded else unsettled,
         expected_usd=_expected_usd(known, arms.values(), spent),
         ceiling_usd=_ceiling_usd(known),
         looks=LookCount(taken=len(known.taken), planned=len(known.looks)),
