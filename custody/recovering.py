@@ -7,6 +7,7 @@ Rules:
 - A ledger that was rolled back or forked is refused first, with its torn bytes where they are.
 - The bytes stand in a file of their own before they leave the ledger. The entry that names them
   comes after: an opening that is killed in between is made good by the next one.
+- Whoever listens is told how many bytes they were, where they are kept and which entry says so.
 - A whole entry that only lacked its newline is completed; nothing was lost, so nothing is recorded.
 - A file in quarantine whose place isn't the end of an entry is of a ledger that lay here before:
   it stays where it is, and no entry names it.
@@ -30,6 +31,7 @@ from fairtrial.ledger.port import LogStore, Torn
 from fairtrial.ledger.state import State, next_number
 
 from .cache_key import cache_key
+from .notices import tell
 from .remembering import check_remembered
 
 if TYPE_CHECKING:
@@ -115,12 +117,21 @@ def record_torn(trial: Trial) -> None:
     foreign = not_borders(trial.store.read() if fresh else (), {one.offset for one in fresh})
     for one in fresh:
         if one.offset not in foreign:
-            trial.append(partial(_event, torn=one))
+            seq = trial.append(partial(_event, torn=one)).seq
+            tell(_notice(one, seq))
+
+
+def _notice(torn: _SetAside, seq: int) -> str:
+    return (
+        f"{torn.length:,} bytes after the last whole entry, as a crash leaves them, were set"
+        f" aside\n  kept in   {torn.file}\n  entry     {seq:,} (recover) holds their digest"
+    )
 
 
 class _SetAside(NamedTuple):
     """Torn bytes in quarantine."""
 
+    file: Path
     offset: int
     length: int
     sha256: str
@@ -128,7 +139,7 @@ class _SetAside(NamedTuple):
 
 def _set_aside(file: Path) -> _SetAside:
     data = file.read_bytes()
-    return _SetAside(int(file.stem.split("-")[-2]), len(data), sha256_hex(data))
+    return _SetAside(file, int(file.stem.split("-")[-2]), len(data), sha256_hex(data))
 
 
 def _recorded(trial: Trial) -> Iterator[tuple[int, str]]:

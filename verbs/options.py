@@ -20,6 +20,8 @@ from typing import Any
 
 import click
 
+from fairtrial.custody.notices import listening
+
 from .output import Output
 
 __all__ = (
@@ -74,7 +76,9 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, as_json: bool, quiet: bool, traceback: bool, **values: Any) -> Any:
         ledger = values.get("ledger")
         shown = ledger if ledger is not None and _is_given("ledger") else None
-        return function(*args, out=Output(as_json=as_json, quiet=quiet, ledger=shown), **values)
+        out = Output(as_json=as_json, quiet=quiet, ledger=shown)
+        with listening(out.notice):
+            return function(*args, out=out, **values)
 
     return call
 

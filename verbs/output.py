@@ -113,6 +113,10 @@ class Output:
         if not self.quiet:
             click.echo(_as_text(text), err=True)
 
+    def notice(self, text: str) -> None:
+        """Prints on stderr what happened to the record unasked; `--quiet` keeps it."""
+        click.echo(_as_text(text), err=True)
+
     def line(self, data: bytes) -> bool:
         """Prints bytes as they are and a newline; False when nobody reads any more."""
         return self._write(data + b"\n")

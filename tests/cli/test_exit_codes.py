@@ -134,6 +134,25 @@ def test_torn_is_11(concluded: Shell) -> None:
     assert 11 == concluded.ledger("replay", "copy.jsonl").code
 
 
+@pytest.mark.parametrize(
+    "words", [("run",), ("result",), ("look", "--quiet"), ("result", "--json")]
+)
+def test_torn_bytes_that_an_act_sets_aside_are_told(
+    concluded: Shell, words: tuple[str, ...]
+) -> None:
+    """What was set aside is said on stderr: how many bytes, where they are, in which entry."""
+    path = as_lines(concluded)
+    size = path.read_bytes().count(b"\n")
+    path.write_bytes(path.read_bytes() + b"abcdef")
+    said = concluded.ledger(*words, "--ledger", "copy.jsonl")
+    assert said.err.startswith("6 bytes after the last whole entry")
+    assert f"entry     {size} (recover)" in said.err
+    kept = re.search(r"kept in   (.+)\n", said.err)
+    assert kept is not None
+    assert b"abcdef" == Path(kept[1]).read_bytes()
+    assert "set aside" not in concluded.ledger(*words, "--ledger", "copy.jsonl").err
+
+
 def test_corrupt_is_12_from_any_verb(concluded: Shell) -> None:
     """One changed score is named by replay, and stops every verb that reads the numbers."""
     source = concluded.folder / "ledger.db"
