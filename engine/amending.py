@@ -16,14 +16,16 @@ import msgspec
 
 from fairtrial.custody.anchoring import seal, setup_for
 from fairtrial.custody.trial import open_trial
+from fairtrial.ledger.deviations import existed_before
 from fairtrial.ledger.durable import write_file
 from fairtrial.ledger.errors import ProtocolError, RefusedError
 from fairtrial.ledger.protocol import Protocol
 from fairtrial.protocols.edit import set_fields
 from fairtrial.protocols.file import parse_supported
 
+from .correcting import Amended
 from .registering import Loaded, amend, commit_note
-from .session import Receipted
+from .status import arm_origins
 from .verifying import protocol_path
 
 __all__ = ("amend_fields",)
@@ -37,7 +39,7 @@ def amend_fields(
     reason: str,
     changes: Sequence[tuple[str, str]],
     key: str | None = None,
-) -> Receipted:
+) -> Amended:
     """Sets fields of the protocol file and puts the change on record.
 
     Args:
@@ -69,7 +71,8 @@ def amend_fields(
         event = amend(trial, known, loaded, reason=reason)
         _replace(path, new)
         seal(trial, setup, known)
-        return Receipted(event, trial.keep_receipt("amend"), commit_note(loaded))
+        existed = bool(existed_before(arm_origins(trial, known)))
+        return Amended(event, trial.keep_receipt("amend"), commit_note(loaded), existed)
 
 
 def _parsed(data: bytes, fields: Sequence[str]) -> Protocol:

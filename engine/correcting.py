@@ -28,7 +28,7 @@ from fairtrial.ledger.protocol import nano_usd
 
 from .inspecting import entry_of
 
-__all__ = ("Receipted", "checked_reason", "invalidate_outcome", "settle_cost")
+__all__ = ("Amended", "Receipted", "checked_reason", "invalidate_outcome", "settle_cost")
 
 
 class Receipted(NamedTuple):
@@ -37,6 +37,15 @@ class Receipted(NamedTuple):
     event: Event
     receipt: str
     note: str = ""
+
+
+class Amended(NamedTuple):
+    """As `Receipted`, of an amendment; and whether outcomes existed before the protocol anyway."""
+
+    event: Event
+    receipt: str
+    note: str
+    retrospective: bool
 
 
 class _Correctable(NamedTuple):

@@ -22,6 +22,7 @@ from fairtrial.custody.files import list_files
 from fairtrial.custody.sealing import Seals, check_no_crossing
 from fairtrial.custody.trial import Reader, Trial, open_trial
 from fairtrial.custody.waiting import Waiting, check_run_allowed, waiting_for
+from fairtrial.ledger.deviations import existed_before
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
     Blob,
@@ -36,7 +37,7 @@ from fairtrial.verdicts.wording import measured_in
 
 from .checking import Checked, check_before_record, check_plan, freeze_refusals
 from .concluding import Conclusion, look, result
-from .correcting import Receipted, checked_reason, invalidate_outcome, settle_cost
+from .correcting import Amended, Receipted, checked_reason, invalidate_outcome, settle_cost
 from .freezing import Design, freeze
 from .registering import (
     Loaded,
@@ -48,6 +49,7 @@ from .registering import (
     register,
 )
 from .running import ProgressSink, RunReport, end_dead_session, run_experiment
+from .status import arm_origins
 from .verifying import protocol_path
 
 __all__ = (
@@ -342,7 +344,7 @@ def amend_protocol(
     reason: str,
     protocol: Path | None = None,
     key: str | None = None,
-) -> Receipted:
+) -> Amended:
     """Puts a changed protocol file on record.
 
     Args:
@@ -362,7 +364,8 @@ def amend_protocol(
         setup = setup_for(trial, known, key)
         event = amend(trial, known, loaded, reason=reason)
         seal(trial, setup, known)
-        return Receipted(event, trial.keep_receipt("amend"), commit_note(loaded))
+        existed = bool(existed_before(arm_origins(trial, known)))
+        return Amended(event, trial.keep_receipt("amend"), commit_note(loaded), existed)
 
 
 def withdraw_experiment(ledger: Path, name: str | None, *, actor: str, reason: str) -> Receipted:

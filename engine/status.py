@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from fairtrial.custody.blinding import shown_names
-from fairtrial.custody.trial import Trial
+from fairtrial.custody.trial import Reader, Trial
 from fairtrial.custody.waiting import waiting_for
 from fairtrial.ledger.ceilings import ceiling_reached, is_out_of_time
 from fairtrial.ledger.deviations import (
@@ -29,7 +29,7 @@ from fairtrial.ledger.deviations import (
     is_as_registered,
     origins_of,
 )
-from fairtrial.ledger.events import Rules, Start, Stop
+from fairtrial.ledger.events import Origin, Rules, Start, Stop
 from fairtrial.ledger.locks import lock_holder, run_lock_path
 from fairtrial.ledger.state import (
     STREAK_MAX,
@@ -39,10 +39,19 @@ from fairtrial.ledger.state import (
     is_ended,
     is_final,
 )
+from fairtrial.protocols.terms import terms_of
 
 from .spending import KeptReservations, spend_of
 
-__all__ = ("ArmStatus", "LookCount", "Status", "next_command", "state_word", "status_of")
+__all__ = (
+    "ArmStatus",
+    "LookCount",
+    "Status",
+    "arm_origins",
+    "next_command",
+    "state_word",
+    "status_of",
+)
 
 
 class LookCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +179,13 @@ def next_command(known: Experiment, word: str, several: str) -> str:
     return verb if word == "withdrawn" else f"{verb}{name}"
 
 
+def arm_origins(reader: Reader, known: Experiment) -> Mapping[str, Origin]:
+    """Returns where each arm's outcomes come from: as frozen, before that as registered."""
+    if known.freeze_seq is not None:
+        return origins_of(known)
+    return {name: one.origin for name, one in terms_of(reader.protocol(known)).items()}
+
+
 def _ceiling_usd(known: Experiment) -> float | None:
     ceiling = known.rules.usd_nanousd if known.rules is not None else None
     return None if ceiling is None else ceiling / 1e9
@@ -199,6 +215,7 @@ def status_of(trial: Trial, known: Experiment) -> Status:
     over = is_ended(known) or is_final(known)
     not_run = planned - known.settled if over else 0
     blinded, names = is_blinded(known), shown_names(trial, known)
+    origins, early = arm_origins(trial, known), known.unblinded_early
     spent, unpriced, unsettled = spend_of(trial, known)
     arms = _arms(known, names, spent)
     head = trial.log.head()
@@ -227,17 +244,15 @@ def status_of(trial: Trial, known: Experiment) -> Status:
         next_look_last=last,
         waiting_for_look=_waiting(known, last),
         blinded=blinded,
-        unblinded_early=known.unblinded_early,
+        unblinded_early=early,
         statuses=_statuses(arms.values()),
         arms={} if blinded else arms,
         sessions=known.sessions,
         last_stop=known.last_stop,
         session=_session_note(trial, known),
         running=holder.text() if holder is not None else None,
-        as_registered=is_as_registered(
-            origins_of(known), known.amends, unblinded_early=known.unblinded_early
-        ),
-        existed_before=tuple(sorted(names[arm] for arm in existed_before(origins_of(known)))),
+        as_registered=is_as_registered(origins, known.amends, unblinded_early=early),
+        existed_before=tuple(sorted(names.get(arm, arm) for arm in existed_before(origins))),
         amended=amended_sections(known.amends),
         amendments=tuple(sorted({name for one in known.amends for name in one.sections})),
         verdict=known.result.verdict if known.result is not None else None,

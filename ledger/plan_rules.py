@@ -241,11 +241,12 @@ def _check_amend(known: Experiment, event: Amend, changed: tuple[str, ...]) -> N
     )
     if class_ == "analysis":
         require(is_idle(known), "a run is going on", where=known.name, todo="stop it first")
+        require(due_look(known) is None, "a look is due", where=known.name, todo="ledger look")
         require(
-            due_look(known) is None and not is_final(known),
-            "a look is due or the data are complete",
+            not is_final(known),
+            "the data are complete, and what bears on numbers changes before that or never",
             where=known.name,
-            todo="ledger look",
+            todo="ledger result",
         )
 
 

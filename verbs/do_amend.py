@@ -56,8 +56,8 @@ def command(
     """Puts a change of the protocol on record: the edited file, or what --set says.
 
     Text and budget may change: the result stays as registered and lists the amendment. What bears
-    on numbers may change until the result, which is then "not as registered". Units, design and
-    arms are fixed by the freeze.
+    on numbers may change until the data are complete (the last look, or one that ends the run); the
+    result is then "not as registered". Units, design and arms are fixed by the freeze.
     """
     from fairtrial.engine.amending import amend_fields
     from fairtrial.engine.session import amend_protocol
@@ -77,10 +77,12 @@ def command(
 
     event = done.event
     assert isinstance(event, Amend), "amending appends an amend"
+    stays = "retrospective" if done.retrospective else "as registered"
     meaning = {
-        "analysis": "the result will say: not as registered",
-        "operational": "operational only: the result stays as registered and lists it",
-        "text": "text only: the result stays as registered and lists it",
+        "analysis": "the result will say: "
+        + ("retrospective, and list it" if done.retrospective else "not as registered"),
+        "operational": f"operational only: the result stays {stays} and lists it",
+        "text": f"text only: the result stays {stays} and lists it",
     }[event.class_]
     text = (
         f"{', '.join(event.fields)}   after {quantity(event.outcomes, 'outcome')} and"

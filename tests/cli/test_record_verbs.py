@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -73,7 +74,12 @@ def test_show_protocol_gives_the_registered_bytes_back(concluded: Shell) -> None
     [
         ("about.notes=seen: by nobody", "text only", True, ("", '  notes: "seen: by nobody"')),
         ("budget.calls=100000", "operational only", True, ("{usd: 0}", "{usd: 0, calls: 100000}")),
-        ("analysis.alpha=0.04", "not as registered", False, ("alpha: 0.05", "alpha: 0.04")),
+        (
+            "analysis.alpha=0.04",
+            "will say: retrospective, and list it",
+            False,
+            ("alpha: 0.05", "alpha: 0.04"),
+        ),
     ],
 )
 def test_amendments_say_what_they_do_to_the_result(
@@ -97,6 +103,31 @@ def test_amendments_say_what_they_do_to_the_result(
     assert as_registered == (detail["amended"] == [])
     assert "because" == detail["deviations"][0]["reason"]
     assert 0 == shell.ledger("replay").code
+
+
+def test_amendment_of_the_numbers_ends_as_registered_until_the_data_are_complete(
+    example: Callable[..., Shell],
+) -> None:
+    """Arms that run make the result another than registered; after the last look nothing does."""
+    shell = example()
+    shell.ok("register")
+    words = ("amend", "--reason", "because", "--set")
+    assert "will say: not as registered" in shell.ok(*words, "analysis.alpha=0.04").out
+    shell.ok("run")
+    said = shell.ledger(*words, "analysis.alpha=0.03")
+    assert (3, True, False) == (said.code, "data are complete" in said.err, "is due" in said.err)
+    assert "do        ledger result" in said.err
+
+
+def test_table_is_retrospective_before_the_freeze_too(shell: Shell) -> None:
+    """Outcomes that exist before the units are frozen existed before the protocol all the same."""
+    shell.recorded(BETTER, register=False)
+    shell.ok("register", "--no-freeze")
+    assert "units not frozen   retrospective" in shell.ok("status").out
+    found = shell.ok("status", "--json").json
+    assert (["new", "old"], None) == (found["existed_before"], found["as_registered"])
+    said = shell.ok("amend", "--set", "analysis.alpha=0.04", "--reason", "because")
+    assert "will say: retrospective, and list it" in said.out
 
 
 def test_refused_amendment_leaves_the_file_as_it_was(shell: Shell) -> None:
