@@ -36,7 +36,7 @@ from fairtrial.verdicts.outcomes import read_outcomes, spent_by_arm
 from fairtrial.verdicts.rule_detail import rule_detail
 from fairtrial.verdicts.rule_look import conclude_rule, evaluate_rule_look
 
-from .unfinished import check_standing, unfinished
+from .unfinished import check_frozen, check_standing, unfinished
 from .verifying import check_registered, refuse_look
 
 __all__ = (
@@ -153,6 +153,7 @@ def result(
     if stop and not (reason or "").strip():
         raise RefusedError("a stop by a person needs a reason", todo="--stop --reason TEXT")
     check_standing(known)
+    check_frozen(known)
     check_registered(trial, known, act="result", with_files=False)
     if due_look(known) is not None:
         take_look(trial, known)

@@ -49,7 +49,8 @@ from .registering import (
     register,
 )
 from .running import ProgressSink, RunReport, end_dead_session, run_experiment
-from .status import arm_origins
+from .status import arm_origins, next_command, state_word
+from .unfinished import check_standing
 from .verifying import protocol_path
 
 __all__ = (
@@ -73,7 +74,7 @@ class Registered(NamedTuple):
 
     `waiting` says what has to come before a run, signatures and anchors; `warnings` what the
     record lacks, and `refusals` why a freeze would refuse the plan as it is. `amended` is the
-    protocol in force where that isn't the registered one.
+    protocol in force where that isn't the registered one, `next` the command that goes on.
     """
 
     ledger: str
@@ -88,6 +89,7 @@ class Registered(NamedTuple):
     warnings: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
     amended: Blob | None = None
+    next: str = ""
 
 
 def _check_first(supersedes: str | None, ledger: Path) -> None:
@@ -164,22 +166,27 @@ def register_protocol(
     with open_trial(ledger, actor=actor, create=True, vkey_of=setup.vkey) as trial:
         event = register(trial, loaded, override=override, supersedes=supersedes)
         known, frozen = trial.experiment(loaded.protocol.id), None
+        check_standing(known)
         if with_freeze:
             frozen = freeze(trial, known, power_report=power_report)
-        sealed = seal(trial, setup, known)
         return Registered(
             ledger=trial.log.ledger,
             opened=fresh,
             register=event,
             freeze=frozen[0] if frozen else None,
             design=frozen[1] if frozen else None,
+            sealed=seal(trial, setup, known),
             receipt=trial.keep_receipt("freeze" if frozen else "register"),
-            sealed=sealed,
             missing_units=loaded.protocol.units.file if wanted and missing else None,
             waiting=_waiting(trial, known.name),
             warnings=_without_git(loaded.protocol, event),
             refusals=refusals if known.freeze_seq is None else (),
+            next=_go_on(known),
         )
+
+
+def _go_on(known: Experiment) -> str:
+    return next_command(known, state_word(known, running=False), "")
 
 
 def _without_git(protocol: Protocol, event: Register) -> tuple[str, ...]:
@@ -236,6 +243,7 @@ def freeze_experiment(
             receipt=trial.keep_receipt("freeze"),
             sealed=sealed,
             waiting=_waiting(trial, known.name),
+            next=_go_on(known),
             amended=known.protocol if known.protocol != registered.protocol else None,
         )
 

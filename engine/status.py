@@ -157,7 +157,13 @@ def state_word(known: Experiment, *, running: bool) -> str:
 
 
 def next_command(known: Experiment, word: str, several: str) -> str:
-    """Returns the command that goes on from a state; `several` is the name to give, or ""."""
+    """Returns the command that goes on from a state, "" where there is none.
+
+    Args:
+        known: The experiment.
+        word: Its state.
+        several: The name to give, or "".
+    """
     field = _ceiling_field(known) if word == "unfinished" else ""
     name = f" {several}" if several else ""
     if field:
@@ -172,7 +178,7 @@ def next_command(known: Experiment, word: str, several: str) -> str:
         "unfinished": "ledger run",
         "complete": "ledger unblind --reason TEXT" if is_blinded(known) else "ledger result",
         "closed": "ledger result",
-        "withdrawn": "ledger register PROTOCOL",
+        "withdrawn": _successor(known),
     }[word]
     if verb.startswith("ledger unblind"):
         return f"ledger unblind{name} --reason TEXT"
@@ -184,6 +190,11 @@ def arm_origins(reader: Reader, known: Experiment) -> Mapping[str, Origin]:
     if known.freeze_seq is not None:
         return origins_of(known)
     return {name: one.origin for name, one in terms_of(reader.protocol(known)).items()}
+
+
+def _successor(known: Experiment) -> str:
+    """Returns the command that puts a plan in the place of a withdrawn one; "" where one is."""
+    return "" if known.superseded_by else f"ledger register PROTOCOL --supersedes {known.name}"
 
 
 def _ceiling_usd(known: Experiment) -> float | None:

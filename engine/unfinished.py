@@ -22,7 +22,7 @@ from fairtrial.ledger.tries import ended_in, is_exhausted
 
 from .status import next_command, state_word
 
-__all__ = ("check_standing", "unfinished")
+__all__ = ("check_frozen", "check_standing", "unfinished")
 
 _RANGES_MAX = 5
 
@@ -39,9 +39,31 @@ def check_standing(known: Experiment) -> None:
             where=known.name,
             expected="an experiment that goes on, or has a result",
             found=f"its withdrawal, entry {known.withdrawn_seq}",
+            todo=f"ledger show {known.withdrawn_seq} says why; {_successor(known)}",
+        )
+
+
+def _successor(known: Experiment) -> str:
+    if known.superseded_by:
+        return f"{known.superseded_by} has taken its place: ledger status {known.superseded_by}"
+    return f"a new plan takes its place: ledger register PROTOCOL --supersedes {known.name}"
+
+
+def check_frozen(known: Experiment) -> None:
+    """Refuses a result of an experiment of which nothing is fixed yet.
+
+    Raises:
+        TransitionError: It isn't frozen.
+    """
+    if known.freeze_seq is None:
+        raise TransitionError(
+            "the experiment isn't frozen, so there is nothing that a result could be about",
+            where=known.name,
+            expected="a freeze, then outcomes",
+            found=f"its registration alone, entry {known.register_seq}",
             todo=(
-                f"ledger show {known.withdrawn_seq} says why; a new plan takes its place:"
-                f" ledger register PROTOCOL --supersedes {known.name}"
+                f"ledger freeze {known.name}; or, to give it up:"
+                f" ledger withdraw {known.name} --reason TEXT"
             ),
         )
 

@@ -38,9 +38,9 @@ def command(out: Output, experiment: str | None, ledger: Path) -> None:
     if len(found) == 1:
         out.end(found[0], next_command=found[0].next)
     else:
-        following = next(
-            (one.next for one in found if one.state not in ("closed", "withdrawn")), None
-        )
+        goes_on = [one.next for one in found if one.state not in ("closed", "withdrawn")]
+        goes_on += [one.next for one in found if one.state == "withdrawn" and one.next]
+        following = next(iter(goes_on), None)
         out.end(
             {"v": 1, "experiments": found},
             next_command=following or "ledger register PROTOCOL",

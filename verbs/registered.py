@@ -52,7 +52,7 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
 def _next(done: Registered) -> str:
     if done.freeze is None:
         return "ledger amend --reason TEXT" if done.refusals else "ledger freeze"
-    return done.waiting[0].todo if done.waiting else "ledger run"
+    return done.waiting[0].todo if done.waiting else done.next
 
 
 def _power(design: Design) -> PowerReport:

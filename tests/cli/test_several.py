@@ -56,6 +56,45 @@ def test_act_on_what_was_withdrawn_says_so(shell: Shell) -> None:
     assert size == len(_entries(shell))
 
 
+def test_withdrawn_plan_is_not_registered_again(shell: Shell) -> None:
+    """Its file again is refused, with the act that puts another in its place, and only one."""
+    shell.recorded(BETTER)
+    shell.ok("withdraw", "--reason", "the plan was mended")
+    old, size = shell.ok("status", "--json").json["experiment"], len(_entries(shell))
+    successor = f"ledger register PROTOCOL --supersedes {old}"
+    said = shell.ledger("register")
+    assert (3, "", size) == (said.code, said.out, len(_entries(shell)))
+    assert "the experiment was withdrawn" in said.err
+    assert successor in said.err
+    assert f"next: {successor}" in shell.ok("status").err
+    _begin_next(shell, name="mended")
+    assert f"next: {successor}" in shell.ok("status").err
+    shell.ok("register", "--supersedes", old)
+    shell.ok("run")
+    assert "next" not in shell.ok("status", old).err
+    assert "mended has taken its place: ledger status mended" in shell.ledger("run", old).err
+
+
+def test_registering_again_says_what_goes_on(shell: Shell) -> None:
+    """The same file again changes nothing; the next command is that of the state."""
+    shell.recorded(BETTER)
+    assert "next: ledger run" in shell.ok("register").err
+    shell.ok("run")
+    assert "next: ledger result" in shell.ok("register").err
+
+
+@pytest.mark.parametrize("words", [(), ("--stop", "--reason", "given up")])
+def test_result_before_the_freeze_is_refused(shell: Shell, words: tuple[str, ...]) -> None:
+    """Of what isn't frozen there is no result, stopped or not: it is frozen or withdrawn."""
+    shell.recorded(BETTER, register=False)
+    shell.ok("register", "--no-freeze")
+    name = shell.ok("status", "--json").json["experiment"]
+    said = shell.ledger("result", *words)
+    assert (3, True) == (said.code, "isn't frozen" in said.err)
+    assert f"ledger withdraw {name} --reason TEXT" in said.err
+    assert "--stop" not in said.err
+
+
 def test_entry_names_its_experiment(shell: Shell) -> None:
     """Among several experiments an entry's number is enough to correct what it holds."""
     shell.recorded(BETTER)
