@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from fairtrial.ledger.checkpoint import parse_checkpoint
 from fairtrial.ledger.entry import Entry, parse_entry
-from fairtrial.ledger.errors import LedgerError, RefusedError
+from fairtrial.ledger.errors import LedgerError, RefusedError, visible
 from fairtrial.ledger.given import given_path, read_given
 from fairtrial.ledger.note import parse_note
 from fairtrial.ledger.proofs import (
@@ -92,15 +92,15 @@ def parse_old(text: str) -> OldHead:
     """
     path = given_path(text)
     if path is not None and (is_regular(path) or not text.isdecimal()):
-        data = read_given(path)
+        data, name = read_given(path), visible(path.name)
         try:
             head = parse_checkpoint(parse_note(data).text)
         except RefusedError:
             receipt = parse_receipt(data.decode("utf-8", "replace"), file=path)
-            return OldHead(receipt.size, receipt.root, receipt.ledger, f"receipt in {path.name}")
+            return OldHead(receipt.size, receipt.root, receipt.ledger, f"receipt in {name}")
         ledger = head.origin.removeprefix(OWN_ORIGIN)
         owner = ledger if head.origin != ledger else None
-        return OldHead(head.size, head.root, owner, f"checkpoint in {path.name}", is_note=True)
+        return OldHead(head.size, head.root, owner, f"checkpoint in {name}", is_note=True)
     if text.isdecimal() and len(text) < 16:
         return OldHead(int(text), None, None, f"size {text}")
     receipt = parse_receipt(text)

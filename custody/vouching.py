@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairtrial.ledger.checkpoint import Checkpoint, Signature, parse_checkpoint, verify_note
-from fairtrial.ledger.errors import LedgerError, RefusedError
+from fairtrial.ledger.errors import LedgerError, RefusedError, visible
 from fairtrial.ledger.events import Anchor, Key, Open, Sign
 from fairtrial.ledger.findings import Claim, Finding, Level, SignedCase, Stamped
 from fairtrial.ledger.given import read_given
@@ -115,7 +115,7 @@ def read_note(path: Path, side: Path) -> NoteFile:
     except RefusedError as error:
         error.where = str(path)
         raise
-    return NoteFile(f"checkpoint in {path.name}", data, head, not _is_beside(path, side))
+    return NoteFile(f"checkpoint in {visible(path.name)}", data, head, not _is_beside(path, side))
 
 
 def _is_beside(path: Path, side: Path) -> bool:

@@ -24,7 +24,7 @@ from fairtrial.custody.trial import (
 )
 from fairtrial.ledger.claims import BESIDE
 from fairtrial.ledger.entry import parse_entry
-from fairtrial.ledger.errors import LedgerError, RefusedError, StoreError
+from fairtrial.ledger.errors import LedgerError, RefusedError, StoreError, visible
 from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Event, Head, Unblind
 from fairtrial.ledger.findings import Claim, ReplayReport
 from fairtrial.ledger.given import given_path, read_text
@@ -261,7 +261,7 @@ def _claim(text: str, ledger: Path) -> Claim:
 
     path = given_path(text)
     receipt = parse_receipt(text if path is None else read_text(path), file=path)
-    source = "receipt given by you" if path is None else f"receipt in {path.name}"
+    source = "receipt given by you" if path is None else f"receipt in {visible(path.name)}"
     is_beside = path is not None and is_named_beside(text, ledger)
     level = BESIDE if is_beside else "receipt"
     return Claim(receipt.ledger, receipt.size, receipt.root, source, level)

@@ -78,19 +78,23 @@ def command(
     """
     from fairtrial.custody.anchor_acts import verify_proof
     from fairtrial.custody.vouching import read_pins
+    from fairtrial.ledger.errors import visible
 
     pins = read_pins(vkeys=vkeys, origin=origin, policy=policy)
     report = verify_proof(proof, pins=pins, against=against, entry=entry, rotations=rotations)
     out.text(_text(report))
-    out.essential(f"PROOF: {_WORDS[report.record]}" + (f" ({report.reason})" * bool(report.reason)))
+    reason = f" ({visible(report.reason)})" * bool(report.reason)
+    out.essential(f"PROOF: {_WORDS[report.record]}{reason}")
     out.end(report)
     return _ENDINGS[report.record]
 
 
 def _text(report: ProofReport) -> str:
+    from fairtrial.ledger.errors import visible
+
     from .text_log import entry_page, read_entry
 
-    lines = [label("ledger", f"{report.origin}   {report.size:,} entries")]
+    lines = [label("ledger", f"{visible(report.origin)}   {report.size:,} entries")]
     if report.old is not None:
         lines.append(label("growth", f"the first {report.old:,} entries are unchanged in it"))
     if report.seq is not None and report.entry is None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from fairtrial.custody.proving import parse_old
 from fairtrial.ledger import errors
+from fairtrial.ledger.checkpoint import Checkpoint, SigningKey, sign_checkpoint
 from fairtrial.ledger.errors import LedgerError, Problem, ProtocolError, visible
 from fairtrial.ledger.findings import Finding
+from fairtrial.ledger.merkle import leaf_hash
+from fairtrial.ledger.proofs import InclusionProof, format_inclusion
 from fairtrial.verbs.text_replay import finding_text
 
 from .conftest import Shell
@@ -67,3 +73,31 @@ def test_findings_of_a_replay_are_shown_escaped() -> None:
     lines = finding_text(found).splitlines()
     assert 3 == len(lines)
     assert not {"\x1b", "\r", "\u202e"} & set("".join(lines))
+
+
+def test_file_that_vouches_is_named_escaped(
+    concluded: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who hands over a receipt chooses the name of its file, and nothing else of what is said."""
+    monkeypatch.chdir(concluded.folder)
+    *_, newest = sorted((concluded.folder / "ledger.db.d" / "receipts").iterdir())
+    receipt = newest.read_text()
+    wrong = f"{receipt.partition('#')[0]}#{'A' * 43}=\n"
+    for text, code in ((receipt, 0), (wrong, 13)):
+        Path(ODD).write_text(text)
+        assert f"receipt in {visible(ODD)}" == parse_old(ODD).source
+        said = concluded.ledger("replay", "--against", ODD)
+        assert (code, True) == (said.code, visible(ODD) in said.out)
+        assert not any(line.strip() == "VERDICT   ADOPT" for line in said.out.splitlines())
+        assert not {"\x1b", "\r", "\u202e", "\x9b", "\u2028"} & set(said.out)
+
+
+def test_origin_of_a_proof_is_shown_escaped(shell: Shell) -> None:
+    """A note may hold what a terminal obeys beyond ASCII, and a log of any origin may be proved."""
+    head = Checkpoint("log\x9b\u202e", 1, leaf_hash(b"one"))
+    note = sign_checkpoint(head, SigningKey(b"k" * 32))
+    (shell.folder / "p").write_bytes(format_inclusion(InclusionProof(0, (), note, b"one")))
+    for words, code in (((), 10), (("--origin", "another"), 13)):
+        said = shell.ledger("verify-proof", "p", *words)
+        assert (code, True) == (said.code, r"log\x9b\u202e" in said.out), said.err
+        assert not {"\x9b", "\u202e"} & set(said.out)
