@@ -32,6 +32,7 @@ from fairtrial.protocols.plan import renamed_plan
 from fairtrial.protocols.terms import named_looks
 from fairtrial.verdicts.conclude import conclude, detail
 from fairtrial.verdicts.evaluate import AnalysisContext, StoppedBy, evaluate_look
+from fairtrial.verdicts.hypotheses import Against
 from fairtrial.verdicts.outcomes import read_outcomes, spent_by_arm
 from fairtrial.verdicts.rule_detail import rule_detail
 from fairtrial.verdicts.rule_look import conclude_rule, evaluate_rule_look
@@ -125,11 +126,13 @@ class Conclusion(NamedTuple):
         event: The result.
         detail: The bytes of its long form.
         measured_in: What the numbers of an endpoint are measured in, by its name, where known.
+        against: What the p of an endpoint is held against, by its name.
     """
 
     event: Result
     detail: bytes
     measured_in: Mapping[str, str] = MappingProxyType({})
+    against: Mapping[str, Against] = MappingProxyType({})
 
 
 def result(

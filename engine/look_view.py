@@ -18,12 +18,14 @@ from typing import NamedTuple
 
 from fairtrial.custody.sealing import opened_looks
 from fairtrial.custody.trial import Reader, open_trial
+from fairtrial.ledger.deviations import amended_sections
 from fairtrial.ledger.events import Look
 from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.state import Experiment, is_blinded, is_ended
 from fairtrial.protocols.assigning import is_assigned
 from fairtrial.verdicts.diagnosing import Diagnosis
 from fairtrial.verdicts.evaluate import frame_of
+from fairtrial.verdicts.hypotheses import Against, hypotheses_of
 from fairtrial.verdicts.interim import FutilityNote, futility_notes
 from fairtrial.verdicts.saving_error import saving_error
 from fairtrial.verdicts.saving_skew import saving_at
@@ -52,6 +54,8 @@ class LookView(NamedTuple):
         noun: what a difference is counted in: pairs, or units that are in one arm each.
         target: the precision that a threshold rule is held against; None for a comparison.
         measured_in: what the differences of an endpoint are measured in, by its name, where known.
+        logarithms: endpoints whose differences are logarithms of ratios.
+        against: what the p of an endpoint is held against, by its name.
         savings: what the data of the look say of each comparison's saving, by its name.
     """
 
@@ -67,6 +71,8 @@ class LookView(NamedTuple):
     noun: str
     target: float | None = None
     measured_in: Mapping[str, str] = MappingProxyType({})
+    logarithms: frozenset[str] = frozenset()
+    against: Mapping[str, Against] = MappingProxyType({})
     savings: Mapping[str, Diagnosis] = MappingProxyType({})
 
 
@@ -95,6 +101,8 @@ def read_look_view(ledger: Path, look: Look) -> LookView:
         noun="units" if is_assigned(protocol) else "pairs",
         target=next(iter(targets_of(protocol).values()), None),
         measured_in=differences_in(protocol),
+        logarithms=frozenset(one.name for one in protocol.endpoints if one.scale == "log"),
+        against={} if amended_sections(known.amends) else hypotheses_of(protocol),
         savings=savings,
     )
 

@@ -22,7 +22,7 @@ from fairtrial.custody.files import list_files
 from fairtrial.custody.sealing import Seals, check_no_crossing
 from fairtrial.custody.trial import Reader, Trial, open_trial
 from fairtrial.custody.waiting import Waiting, check_run_allowed, waiting_for
-from fairtrial.ledger.deviations import existed_before
+from fairtrial.ledger.deviations import amended_sections, existed_before
 from fairtrial.ledger.errors import RefusedError
 from fairtrial.ledger.events import (
     Blob,
@@ -33,6 +33,7 @@ from fairtrial.ledger.events import (
 )
 from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, is_final
+from fairtrial.verdicts.hypotheses import hypotheses_of
 from fairtrial.verdicts.wording import measured_in
 
 from .checking import Checked, check_before_record, check_plan, freeze_refusals
@@ -341,7 +342,10 @@ def result_of(
 
 
 def _measured(trial: Reader, known: Experiment, concluded: Conclusion) -> Conclusion:
-    return concluded._replace(measured_in=measured_in(trial.protocol(known)))
+    protocol = trial.protocol(known)
+    # An earlier look was held against what was registered then.
+    against = {} if amended_sections(known.amends) else hypotheses_of(protocol)
+    return concluded._replace(measured_in=measured_in(protocol), against=against)
 
 
 def amend_protocol(

@@ -74,7 +74,8 @@ def command(
     concluded, receipt = result_of(
         ledger, experiment, actor=actor, stop=stop, reason=reason, key=key
     )
-    detail = _measured(msgspec.json.decode(concluded.detail), concluded.measured_in)
+    against = msgspec.to_builtins(dict(concluded.against))
+    detail = _measured(msgspec.json.decode(concluded.detail), concluded.measured_in, against)
     (now,) = status(ledger, concluded.event.experiment)
     if now.waiting:
         detail |= {"counts": False, "waiting": now.waiting}
@@ -90,12 +91,19 @@ def command(
     return "gate_other" if gate and now.waiting else _ending(concluded.event.verdict, gate)
 
 
-def _measured(detail: dict[str, Any], measured_in: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the long form with what the numbers of its endpoints are measured in."""
+def _measured(
+    detail: dict[str, Any], measured_in: Mapping[str, str], against: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the long form with what its endpoints are measured in and tested against."""
 
     def with_unit(shape: dict[str, Any]) -> dict[str, Any]:
         endpoints = [
-            {**one, "measured_in": measured_in.get(one["name"])} for one in shape["endpoints"]
+            {
+                **one,
+                "measured_in": measured_in.get(one["name"]),
+                "against": against.get(one["name"]),
+            }
+            for one in shape["endpoints"]
         ]
         return {**shape, "endpoints": endpoints}
 

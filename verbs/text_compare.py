@@ -107,6 +107,8 @@ def _endpoint(report: CompareReport) -> dict[str, Any]:
             "lost": {},
         },
         "tests": report.tests,
+        # The plan of `init --from` asks for superiority, without a margin.
+        "against": {"difference": 0.0, "saving": None},
         "discordant": None if report.only_control is None else discordant,
         "warnings": [text for text in report.warnings if not text.startswith(_LEFT)],
     }

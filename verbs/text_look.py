@@ -19,6 +19,7 @@ from fairtrial.verdicts.interim import FutilityNote
 from .output import label
 from .text_numbers import count, difference, interval, named, p_value, quantity
 from .text_rule import precision_text
+from .text_tests import against_text
 from .text_why import why_text
 
 __all__ = ("look_text", "look_value")
@@ -90,7 +91,7 @@ def _comparison_lines(comparison: LookComparison, view: LookView) -> Iterator[st
     for endpoint in comparison.endpoints:
         name = named(endpoint.name, view.measured_in.get(endpoint.name))
         points = endpoint.name in view.in_points
-        yield label(name, _endpoint_text(endpoint, points, view.noun))
+        yield label(name, _endpoint_text(endpoint, points, view))
     saving = view.savings.get(comparison.name)
     if saving is not None:
         yield label("found" if saving.positive else "looked at", saving.text)
@@ -115,10 +116,10 @@ def _rule_lines(comparison: LookComparison, target: float) -> Iterator[str]:
         yield label(one.name, f"{comparison.treatment}: {text}   target {100 * target:g} %: {end}")
 
 
-def _endpoint_text(endpoint: LookEndpoint, points: bool, noun: str) -> str:
+def _endpoint_text(endpoint: LookEndpoint, points: bool, view: LookView) -> str:
     if endpoint.estimate is None:
         return endpoint.undetermined or "no estimate"
-    text = f"{difference(endpoint.estimate, points=points)}   {count(endpoint.n)} {noun}"
+    text = f"{difference(endpoint.estimate, points=points)}   {count(endpoint.n)} {view.noun}"
     if not endpoint.eligible:
         why = why_text(endpoint.why_not)
         return f"{text}   cannot decide ({why}); this look spends nothing"
@@ -130,8 +131,11 @@ def _endpoint_text(endpoint: LookEndpoint, points: bool, noun: str) -> str:
     }[endpoint.crossed]
     if endpoint.p_value is None:
         return f"{text}   interval {limits}   {crossed}"
+    against, log = view.against.get(endpoint.name), endpoint.name in view.logarithms
+    null = None if against is None else {"difference": against.difference, "saving": against.saving}
+    held = against_text(null, points=points, ratio=log)
     return (
-        f"{text}   interval {limits}   p {p_value(endpoint.p_value)},"
+        f"{text}   interval {limits}   p {p_value(endpoint.p_value)}{held},"
         f" needed {p_value(endpoint.nominal_p)}   {crossed}"
     )
 

@@ -19,6 +19,14 @@ from .output import label
 from .text_designs import assigned_lines, saving_lines, second_head, win_rate_lines
 from .text_numbers import clip, count, difference, interval, named, p_value, quantity, usd, value
 from .text_rule import reason_words, rule_lines
+from .text_tests import (
+    METHODS,
+    T_METHODS,
+    against_text,
+    beside_line,
+    deciding_tests,
+    pairs_line,
+)
 from .text_tipping import tipping_lines
 from .text_why import why_text
 
@@ -36,30 +44,6 @@ __all__ = (
 
 Detail = Mapping[str, Any]
 
-_METHODS = {
-    "cr2_t": "CR2-t",
-    "cr2_t_whole_clusters": "CR2-t of whole clusters",
-    "cluster_means_t": "t on cluster means",
-    "tango": "Tango",
-    "betting": "hedged betting, at any time",
-    "empirical_bernstein": "empirical Bernstein, at any time",
-    "beta": "beta mixture, at any time",
-    "asymptotic": "asymptotic sequence, at any time",
-    "obuchowski_t": "Obuchowski t",
-    "jackknife_t": "jackknife t",
-    "tango_cluster_adjusted": "cluster-adjusted Tango",
-}
-_T_METHODS = frozenset(
-    ("cr2_t", "cr2_t_whole_clusters", "cluster_means_t", "obuchowski_t", "jackknife_t")
-)
-_SAVINGS = {f"{name}_saving": name for name in _T_METHODS}
-_BESIDE = {
-    "sign_flip": "sign flip",
-    "bootstrap": "studentised bootstrap",
-    "wild_bootstrap": "wild bootstrap-t",
-    "cluster_weighted": "cluster-weighted",
-    "unit_weighted": "unit-weighted",
-}
 _STOPS = {
     "last_look": "",
     "boundary": "the run ended at a boundary",
@@ -205,15 +189,15 @@ def _basis(numbers: Detail, endpoint: Detail, limits: Detail | None) -> str:
     named = [_method(name, numbers["df"]) for name in limits["parts"]]
     # Where each unit is its own cluster, saying so twice tells nobody more.
     clusters, n = endpoint["units"]["clusters"], endpoint["units"].get("paired")
-    parts.append(f"the wider of {' and '.join(named)}" if len(named) > 1 else "".join(named))
+    parts.append(f"covers {' and '.join(named)}" if len(named) > 1 else "".join(named))
     alone = "units" if endpoint.get("assigned") else "pairs"
     parts.append(f"{count(clusters)} {alone if clusters == n else 'clusters'}")
     return f"({', '.join(part for part in parts if part)})"
 
 
 def _method(name: str, df: float | None) -> str:
-    words = _METHODS.get(name, name)
-    return f"{words} with {df:.1f} df" if df is not None and name in _T_METHODS else words
+    words = METHODS.get(name, name)
+    return f"{words} with {df:.1f} df" if df is not None and name in T_METHODS else words
 
 
 def _level(level: float) -> str:
@@ -225,11 +209,15 @@ def endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[s
     parts = endpoint["interval"]["parts"] if endpoint["interval"] else {}
     if len(parts) > 1:
         texts = [
-            f"{_METHODS.get(name, name)} {_limits(limits, endpoint)}"
+            f"{METHODS.get(name, name)} {_limits(limits, endpoint)}"
             for name, limits in parts.items()
         ]
         yield f"a claim needs both {' and '.join(texts)}"
-    yield from _tests(endpoint, control, treatment)
+    yield from deciding_tests(endpoint)
+    yield from pairs_line(endpoint, control, treatment)
+    yield from win_rate_lines(endpoint.get("win_rate"), treatment)
+    yield from saving_lines(endpoint.get("saving"), control)
+    yield from beside_line(endpoint)
     if endpoint["units"]["excluded_count"] or sum(endpoint["units"]["lost"].values()):
         yield f"from all lost outcomes for {treatment} to all against it, {_bounds(endpoint)}"
     yield from tipping_lines(endpoint.get("tipping"), treatment)
@@ -262,49 +250,6 @@ def _bounds(endpoint: Detail) -> str:
     return f"the limits lie within {_limits(bounds, endpoint)}{holds[bounds['claim_holds']]}"
 
 
-def _tests(endpoint: Detail, control: str, treatment: str) -> Iterator[str]:
-    tests, discordant = endpoint["tests"], endpoint["discordant"]
-    own = [f"{_METHODS.get(name, name)} p {p_value(one['p_value'])}" for name, one in tests.items()
-           if name in ("tango", *sorted(_T_METHODS))]  # fmt: skip
-    own += [f"{_METHODS[_SAVINGS[name]]} of the saving p {p_value(one['p_value'])}"
-            for name, one in tests.items() if name in _SAVINGS]  # fmt: skip
-    if own:
-        yield ", ".join(own)
-    if discordant is not None and endpoint["difference"] is not None:
-        text = (
-            f"only {treatment} {count(discordant['only_treatment'])},"
-            f" only {control} {count(discordant['only_control'])}"
-        )
-        mcnemar = tests.get("mcnemar")
-        if mcnemar is not None:
-            text += f": McNemar p {p_value(mcnemar['p_value'])}"
-            text += " (ignores clusters)" if mcnemar["ignores_clusters"] else ""
-        yield text
-    yield from win_rate_lines(endpoint.get("win_rate"), treatment)
-    yield from saving_lines(endpoint.get("saving"), control)
-    beside = [_beside(endpoint, name) for name in _BESIDE if name in tests]
-    if beside:
-        yield "beside: " + "; ".join(beside)
-
-
-def _beside(endpoint: Detail, name: str) -> str:
-    found, words = endpoint["tests"][name], _BESIDE[name]
-    if "estimate" in found:
-        points = endpoint["in_points"]
-        limits = interval(found["lower"], found["upper"], points=points)
-        return f"{words} {difference(found['estimate'], points=points)} ({limits})"
-    return f"{words} p {p_value(found['p_value'])}{_how_counted(found)}"
-
-
-def _how_counted(found: Detail) -> str:
-    """Returns whether a randomisation p is exact or simulated, where it says so."""
-    if "exact" not in found:
-        return ""
-    if found["exact"]:
-        return " (exact)"
-    return f" (simulated, {count(found['draws'])} draws)" if "draws" in found else " (simulated)"
-
-
 def look_lines(comparison: Detail) -> Iterator[str]:
     """Yields the looks of a comparison, a line each."""
     for look in comparison["looks"]:
@@ -326,8 +271,12 @@ def _look_row_text(look: Detail, endpoint: Detail) -> str:
     if look["p_value"] is None:
         limits = interval(look["lower"], look["upper"], points=points)
         return f"{head}   interval {limits}   {crossed[look['crossed']]}"
+    # Against no difference goes without saying here: the line under the table says it.
+    null = endpoint.get("against")
+    plain = null is None or null["difference"] == 0.0
+    held = "" if plain else against_text(null, points=points, ratio=endpoint["scale"] == "log")
     return (
-        f"{head}   p {p_value(look['p_value'])}, needed {p_value(look['nominal_p'])}"
+        f"{head}   p {p_value(look['p_value'])}{held}, needed {p_value(look['nominal_p'])}"
         f"   {crossed[look['crossed']]}"
     )
 

@@ -57,6 +57,8 @@ def test_result_names_what_costs_are_measured_in(example: Callable[..., Shell]) 
     (comparison,) = shell.ok("result", "--json").json["comparisons"]
     units = {one["name"]: one["measured_in"] for one in comparison["endpoints"]}
     assert {"correct": None, "price": "usd", "words": "tokens", "wait": "s"} == units
+    assert "against no difference" in result
+    assert {"difference": 0.0, "saving": None} == comparison["endpoints"][0]["against"]
 
 
 @pytest.mark.slow

@@ -330,10 +330,11 @@ def test_register_says_why_nothing_was_frozen(shell: Shell) -> None:
 
 
 def test_interval_names_what_it_is_made_of(shell: Shell) -> None:
-    """The wider of two methods is called that; nothing is said of pairs that aren't there."""
+    """Limits of two methods cover both; nothing is said of pairs that aren't there."""
     shell.table(BETTER)
     said = shell.ok("compare", "table.csv", "--arms", "old,new")
-    assert re.search(r"the wider of CR2-t with [\d.]+ df and cluster-adjusted Tango", said.out)
+    assert re.search(r"covers CR2-t with [\d.]+ df and cluster-adjusted Tango", said.out)
+    assert re.search(r"CR2-t p [\d.]+, Tango p [\d.]+ against no difference", said.out)
     said = shell.ok("compare", "table.csv", "--arms", "old,new", "--cluster", "none")
     assert "24 pairs)" in said.out
     assert "24 clusters" not in said.out
