@@ -6,7 +6,8 @@ Rules:
 - `where` keeps the rows of an arm by the text of their cells; `columns` maps fields of an outcome
   to columns. Without a `replicate` column every row is replicate 1.
 - Two rows for one slot are refused with both lines; rows of units that the plan doesn't have are
-  refused with their count and the first ids.
+  refused with their count and the first ids; cells of a column that can't be read for the same
+  reason are one problem.
 - A slot without a row is the outcome `replay_miss`.
 - What an outcome cost then is its price; nothing is spent now.
 """
@@ -17,6 +18,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
+
+from msgspec.structs import replace
 
 from fairtrial.ledger import sections
 from fairtrial.ledger.errors import DriverError, Problem, ProtocolError
@@ -32,6 +35,7 @@ __all__ = ("RecordedDriver", "open_recorded", "parse_recorded")
 
 _MISS = Answer(status="replay_miss", code="no_row", incurred_nanousd=0)
 _IDS_SHOWN = 5
+_VALUES_SHOWN = 4
 # json.dumps prints these bare, which no JSON reader has to take; in quotes they mean the same here.
 _BARE_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|(?<![\w.])-?(?:NaN|Infinity)(?![\w.])')
 
@@ -170,6 +174,7 @@ def _outcomes(
     lines: dict[tuple[str, int], int] = {}
     strangers: list[Row] = []
     problems: list[Problem] = []
+    unread: list[Problem] = []
     # Equal cells give one Answer: a table of yes and no holds two of them, however long it is.
     known: dict[str, Answer] = {}
     values = {field: name for field, name in spec.columns.items() if field != "unit"}
@@ -190,9 +195,27 @@ def _outcomes(
             if isinstance(answer, Answer):
                 found[slot] = answer
             else:
-                problems.append(answer)
-    raise_problems([*_unknown(strangers, spec), *problems], spec.file)
+                unread.append(answer)
+    raise_problems([*_unknown(strangers, spec), *problems, *_together(unread)], spec.file)
     return found
+
+
+def _together(problems: Iterable[Problem]) -> Iterable[Problem]:
+    """Yields one problem for all cells of a column that can't be read for the same reason."""
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault((problem.what, problem.todo), []).append(problem)
+    for first, *rest in alike.values():
+        if not rest:
+            yield first
+            continue
+        found = list(dict.fromkeys(one.found for one in (first, *rest)))
+        more = ", ..." if len(found) > _VALUES_SHOWN else ""
+        yield replace(
+            first,
+            what=f"{first.what} (so are {len(rest)} more, the next in line {rest[0].line})",
+            found=", ".join(found[:_VALUES_SHOWN]) + more,
+        )
 
 
 def _answer(cells: dict[str, object], known: dict[str, Answer], line: int) -> Answer | Problem:

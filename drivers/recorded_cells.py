@@ -27,6 +27,7 @@ __all__ = ("parse_cells", "replicate_of")
 
 _STATUSES = get_args(Status)
 _EMPTY = frozenset({"", "na", "n/a", "null", "none"})
+_YES_NO = frozenset({"true", "false", "yes", "no", "t", "f", "y", "n"})
 _PASSED = {"1": 1.0, "1.0": 1.0, "true": 1.0, "0": 0.0, "0.0": 0.0, "false": 0.0}
 
 
@@ -60,9 +61,16 @@ def parse_cells(cells: dict[str, object], *, line: int) -> Answer | Problem:
             where=f"driver.columns.{field}",
             line=line,
             found=repr(cells[field]),
-            todo="correct the cell",
+            todo=_todo(field, cells[field]),
         )
     return _answer(scores, lost, other)
+
+
+def _todo(field: str, cell: object) -> str:
+    is_score = field == "score" or field.startswith("scores.")
+    if is_score and isinstance(cell, str) and cell.strip().lower() in _YES_NO:
+        return f"write 1 or 0; only a column mapped as `passed` takes true and false, not {field}"
+    return "correct the cell"
 
 
 def _answer(scores: dict[str, float], lost: dict[str, str], other: dict[str, object]) -> Answer:

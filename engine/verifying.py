@@ -259,7 +259,7 @@ def _record(trial: Trial, known: Experiment, act: str, change: _Change) -> str:
         # The same refusal is on record already, or the record of refusals is full.
         if "refusal" not in error.what:
             raise
-        return f"nothing was written: {error.what}"
+        return f"{error.what}: nothing was written"
     return f"this refusal is on record, entry {seq}\nreceipt   {trial.keep_receipt('refuse')}"
 
 

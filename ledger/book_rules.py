@@ -41,7 +41,11 @@ def refusal_key(event: Refuse) -> str:
 def _refuse(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> None:
     event = cast("Refuse", event)
     known = experiment_of(state, event)
-    require(refusal_key(event) not in known.refusals, "this refusal is on record", where=known.name)
+    require(
+        refusal_key(event) not in known.refusals,
+        "this refusal is on record already",
+        where=known.name,
+    )
     require(len(known.refusals) < REFUSALS_MAX, "the record of refusals is full", where=known.name)
     require(
         (event.field == REFUSALS_FULL) == (len(known.refusals) == REFUSALS_MAX - 1),

@@ -25,7 +25,7 @@ _WORDS = {
     "holds": "HOLDS",
     "unvouched": "UNVOUCHED",
     "corrupt": "DOESN'T HOLD",
-    "forked": "OF ANOTHER LEDGER",
+    "forked": "AT ODDS WITH WHAT WAS GIVEN",
 }
 
 
@@ -74,7 +74,7 @@ def command(
     What vouches for it has to come from elsewhere: the ledger's verifier key, a policy with its
     witnesses, or a receipt. From a key that was replaced since, the proofs of the rotations lead on
     (ledger prove --rotations). Exit code 10: it agrees with itself and nothing vouches for it.
-    12: it doesn't hold. 13: it is of another ledger than what was given.
+    12: it doesn't hold. 13: what was given is of another ledger, or of a key that didn't sign it.
     """
     from fairtrial.custody.anchor_acts import verify_proof
     from fairtrial.custody.vouching import read_pins

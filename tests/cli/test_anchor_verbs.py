@@ -146,6 +146,7 @@ def test_proof_across_rotations(keyed: Shell) -> None:
     words = ("verify-proof", "e.tlog-proof", "--vkey", pinned)
     alone = keyed.ledger(*words)
     assert (13, True) == (alone.code, "--rotation" in alone.out)
+    assert "PROOF: AT ODDS WITH WHAT WAS GIVEN (no key that was given has signed" in alone.out
     holds = keyed.ok(*words, "--rotation", rotation)
     assert "handed on by the pinned one" in holds.out
     assert 3 == keyed.ledger(*words, "--rotation", "e.tlog-proof").code

@@ -137,6 +137,7 @@ def test_early_look_is_refused_and_stays_on_record(shell: Shell) -> None:
     assert (3, "") == (said.code, said.out)
     assert "expected  48 settled slots for look 1; 0 are" in said.err
     assert "this refusal is on record, entry 3" in said.err
+    assert "this refusal is on record already: nothing was written" in shell.ledger("look").err
     receipt = said.err.partition("receipt   ")[2].split()[0]
     assert "expected  1\n" in shell.ledger("look", "--number", "5").err
     assert "look refused" in shell.ok("log", "--kind", "refuse").out

@@ -191,3 +191,22 @@ def test_large_table_is_read_in_seconds() -> None:
     found = parse_recorded(data.encode(), spec, units=units)
     assert time.perf_counter() - begun < 10
     assert (200_000, 2) == (len(found), len({id(answer) for answer in found.values()}))
+
+
+def test_cells_of_one_column_are_one_problem() -> None:
+    """Yes and no under a score are told once, with how many rows, and that 1 and 0 are meant."""
+    text = "unit,p\nu1,false\nu2,True\nu3,false\n"
+    said = _refusal(text, {"unit": "unit", "scores.exact": "p"})
+    assert 1 == said.count("it is not a number")
+    assert "o.csv:2" in said
+    assert "so are 2 more, the next in line 3" in said
+    assert "found     'false', 'True'" in said
+    assert "write 1 or 0" in said
+
+
+def test_cells_of_several_reasons_are_told_each() -> None:
+    """What has to be mended in another way stays a problem of its own."""
+    text = "unit,p\nu1,false\nu2,many\nu3,1\n"
+    said = _refusal(text, {"unit": "unit", "scores.exact": "p"})
+    assert 2 == said.count("it is not a number")
+    assert ("write 1 or 0" in said, "correct the cell" in said) == (True, True)
