@@ -13,7 +13,8 @@ from fairtrial.verdicts.hypotheses import hypotheses_of
 ENDPOINTS = (
     "[{name: passed, role: primary, type: binary, value: passed, better: higher}, "
     "{name: unsafe, role: harm, type: binary, value: scores.unsafe, better: lower}, "
-    "{name: grade, role: secondary, type: bounded, bounds: [1, 5], value: scores.grade, better: higher}, "
+    "{name: grade, role: secondary, type: bounded, bounds: [1, 5], "
+    "value: score, better: higher}, "
     "{name: cost, role: secondary, type: cost, value: usd, better: lower, "
     "missing: {failed: value, timeout: value, limit: value}}]"
 )
