@@ -280,6 +280,8 @@ def export_ledger(ledger: Path, target: Path) -> Copied:
     store = open_store(ledger.absolute(), read_only=True)
     try:
         check_begun(store.tail().size, ledger)
+        # Before a copy stands: a seal that can't be read is refused.
+        blobs = count_blobs(Reader(ledger.absolute(), store))
         size, _ = copy_ledger(store, target.absolute(), blobs=blob_store(ledger.absolute()))
         first = next(store.read(0, 1), b"")
         torn = store.torn()
@@ -289,7 +291,6 @@ def export_ledger(ledger: Path, target: Path) -> Copied:
     try:
         # Not folded: what a newer version wrote is copied all the same.
         head = Head(size=size, root=root_of(copy.leaves()).hex())
-        blobs = count_blobs(Reader(target.absolute(), copy))
     finally:
         copy.close()
     receipt = receipt_line(parse_entry(first).ledger, head) if first else ""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from fairtrial.custody.sealing import opened_looks
 from fairtrial.custody.trial import Reader, open_trial
 from fairtrial.ledger.deviations import amended_sections
+from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import Look
 from fairtrial.ledger.protocol import Protocol
 from fairtrial.ledger.state import Experiment, is_blinded, is_ended
@@ -110,10 +111,16 @@ def read_look_view(ledger: Path, look: Look) -> LookView:
 def _savings(
     trial: Reader, known: Experiment, protocol: Protocol, look: Look
 ) -> dict[str, Diagnosis]:
-    """Returns what the outcomes of a look say of skewed costs; the event has no place for it."""
+    """Returns what the outcomes of a look say of skewed costs; the event has no place for it.
+
+    Nothing in a copy that lacks their blobs: the look itself needs none.
+    """
     if saving_error(protocol) is None:
         return {}
-    frame = frame_of(context_of(trial, known, size=look.basis.size))
+    try:
+        frame = frame_of(context_of(trial, known, size=look.basis.size))
+    except LedgerError:
+        return {}
     return dict(saving_at(frame, look.last))
 
 

@@ -3,8 +3,9 @@
 Leaves the order of events and their rules to the log.
 
 Rules:
-- A commit takes everything that waits, up to `BATCH_MAX` events, in one durable step; while it is
-  under way the next batch gathers, so nobody waits for a timer.
+- A commit takes what waits in one durable step, until it has `BATCH_MAX` events; what one caller
+  hands over at once stays together. While it is under way the next batch gathers, so nobody waits
+  for a timer.
 - A caller goes on when its event is durable. A refusal is that event's alone.
 - Blobs of a batch are durable before its events, in one step.
 - Commits run in a thread, one after the other, and a cancellation doesn't reach them: a caller that

@@ -12,6 +12,7 @@ from fairtrial.custody.trial import open_trial
 from fairtrial.engine.inspecting import replay_ledger
 from fairtrial.engine.look_view import read_look_view
 from fairtrial.engine.session import register_protocol, result_of, run
+from fairtrial.ledger.events import Freeze
 from fairtrial.verbs.text_look import look_text, look_value
 from fairtrial.verbs.text_replay import replay_text
 from fairtrial.verdicts import endings, look_table
@@ -90,3 +91,16 @@ def test_look_says_what_its_data_say_of_dear_units(tmp_path: Path) -> None:
     assert ("skewed_saving", True) == (said.name, said.positive)
     assert f"found     {said.text}"[:70] in look_text(look, view)
     assert {"B": msgspec.to_builtins(said)} == look_value(look, view)["savings"]
+
+
+@pytest.mark.slow
+def test_look_of_a_copy_without_its_units_is_shown_all_the_same(tmp_path: Path) -> None:
+    """What is said of the data besides can't be said there; the look itself needs none of it."""
+    ledger = _finished(tmp_path)
+    with open_trial(ledger, read_only=True) as trial:
+        (look,) = trial.looks(trial.experiment("trial"))
+        frozen = trial.log.find("trial", "freeze")
+    assert isinstance(frozen, Freeze)
+    name = frozen.units.blake3
+    (ledger.parent / f"{ledger.name}.d" / "blobs" / name[:2] / name).unlink()
+    assert {} == read_look_view(ledger, look).savings
