@@ -58,6 +58,10 @@ class RecordedDriver:
         """Returns the recorded outcome of a slot, or the outcome that there is none."""
         return self._outcomes.get((unit, replicate), _MISS)
 
+    def has_row(self, unit: str, replicate: int) -> bool:
+        """Returns whether the table has an outcome of a slot."""
+        return (unit, replicate) in self._outcomes
+
     def identity(self) -> dict[str, object]:
         """Returns the table's digest and how it is read."""
         paths = {self._spec.file, *self._spec.files}

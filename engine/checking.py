@@ -12,7 +12,8 @@ Rules:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -22,9 +23,10 @@ import msgspec
 from fairtrial.custody.files import list_files, named_files
 from fairtrial.custody.git import git_file, uncommitted
 from fairtrial.drivers.port import Driver, open_driver
+from fairtrial.drivers.recorded import RecordedDriver
+from fairtrial.ledger import sections
 from fairtrial.ledger.errors import DriverError, LedgerError, Problem, ProtocolError, RefusedError
 from fairtrial.ledger.protocol import Protocol, asked_arms, driver_path, is_live
-from fairtrial.ledger.sections import RecordedDriver
 from fairtrial.protocols.terms import planned_repeats, terms_of
 from fairtrial.protocols.units import Units
 
@@ -84,6 +86,7 @@ class Checked(NamedTuple):
         path: The protocol file.
         design: Units, run order, looks and power.
         drivers: By arm, why a run couldn't begin here; empty where it could.
+        without_row: How many slots of a recorded arm its table has no row of, where there are any.
         existing: Arms whose outcomes exist already.
         money: What the plan may spend.
         git: None outside a git work tree.
@@ -92,6 +95,7 @@ class Checked(NamedTuple):
     path: Path
     design: Design
     drivers: dict[str, tuple[str, ...]]
+    without_row: dict[str, int]
     existing: tuple[str, ...]
     money: Money
     git: GitCheck | None
@@ -107,8 +111,8 @@ def check_plan(path: Path) -> Checked:
     return _checked(load_protocol(path))
 
 
-def check_before_record(loaded: Loaded, power_report: bytes | None) -> None:
-    """Refuses what a freeze would refuse, before anything is on record.
+def check_before_record(loaded: Loaded, power_report: bytes | None) -> Checked:
+    """Refuses what a freeze would refuse, before anything is on record; returns what would stand.
 
     Raises:
         ProtocolError: Something isn't acceptable.
@@ -116,10 +120,11 @@ def check_before_record(loaded: Loaded, power_report: bytes | None) -> None:
         DriverError: A part of a driver isn't there.
     """
     try:
-        design = _checked(loaded, power_report=power_report).design
+        checked = _checked(loaded, power_report=power_report)
     except PlanError as error:
         raise (error.errors[0] if len(error.errors) == 1 else error) from None
-    refuse_hopeless(loaded.protocol.id, design.power)
+    refuse_hopeless(loaded.protocol.id, checked.design.power)
+    return checked
 
 
 def freeze_refusals(loaded: Loaded, power_report: bytes | None) -> tuple[str, ...]:
@@ -165,11 +170,24 @@ def _checked(loaded: Loaded, *, power_report: bytes | None = None) -> Checked:
     return Checked(
         path=path,
         design=design,
-        drivers=drivers,
+        drivers={name: driver.problems() for name, driver in drivers.items()},
+        without_row=_without_row(design, drivers),
         existing=tuple(name for name, arm in asked_arms(protocol).items() if not is_live(arm)),
         money=_money(design),
         git=_git_check(protocol, path),
     )
+
+
+def _without_row(design: Design, drivers: Mapping[str, Driver]) -> dict[str, int]:
+    """Returns how many slots of each recorded arm its table has no row of."""
+    plan, found = design.plan, Counter[str]()
+    tables = [drivers.get(arm) for arm in plan.arms]
+    if any(isinstance(table, RecordedDriver) for table in tables):
+        for unit, arm, replicate in zip(plan.unit_of, plan.arm_of, plan.replicate_of, strict=True):
+            table = tables[arm]
+            if isinstance(table, RecordedDriver):
+                found[plan.arms[arm]] += not table.has_row(plan.units[unit], replicate)
+    return {arm: count for arm, count in found.items() if count}
 
 
 def _collect(errors: list[LedgerError], act: Callable[[], Value]) -> Value | None:
@@ -194,11 +212,13 @@ def _collect_units(errors: list[LedgerError], protocol: Protocol, folder: Path) 
 
 def _drivers(
     errors: list[LedgerError], protocol: Protocol, folder: Path, units: Units
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yields for each arm why a run couldn't begin here, where a freeze can name its parts."""
+) -> Iterator[tuple[str, Driver]]:
+    """Yields each arm's driver, where a freeze can name its parts."""
     for name, arm in asked_arms(protocol).items():
         spec = arm.driver
-        if spec is None or (isinstance(spec, RecordedDriver) and not (folder / spec.file).exists()):
+        if spec is None or (
+            isinstance(spec, sections.RecordedDriver) and not (folder / spec.file).exists()
+        ):
             continue
         open_it = partial(
             open_driver,
@@ -210,7 +230,7 @@ def _drivers(
         )
         driver = _collect(errors, partial(_identified, open_it, driver_path(protocol, name)))
         if driver is not None:
-            yield name, driver.problems()
+            yield name, driver
 
 
 def _identified(open_it: Callable[[], Driver], path: str) -> Driver:

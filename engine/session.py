@@ -11,7 +11,9 @@ Rules:
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -75,7 +77,8 @@ class Registered(NamedTuple):
 
     `waiting` says what has to come before a run, signatures and anchors; `warnings` what the
     record lacks, and `refusals` why a freeze would refuse the plan as it is. `amended` is the
-    protocol in force where that isn't the registered one, `next` the command that goes on.
+    protocol in force where that isn't the registered one, `next` the command that goes on,
+    `without_row` how many slots of a recorded arm its table has no row of.
     """
 
     ledger: str
@@ -91,6 +94,7 @@ class Registered(NamedTuple):
     refusals: tuple[str, ...] = ()
     amended: Blob | None = None
     next: str = ""
+    without_row: Mapping[str, int] = MappingProxyType({})
 
 
 def _check_first(supersedes: str | None, ledger: Path) -> None:
@@ -159,8 +163,7 @@ def register_protocol(
     if fresh:
         _check_first(supersedes, ledger)
         _check_register(loaded, override)
-    if with_freeze:
-        check_before_record(loaded, power_report)
+    checked = check_before_record(loaded, power_report) if with_freeze else None
     refusals = () if with_freeze or missing else freeze_refusals(loaded, power_report)
     setup = anchor_setup(key, os.environ)
     setup.check(loaded.protocol.require.anchor, loaded.protocol.id)
@@ -181,6 +184,7 @@ def register_protocol(
             missing_units=loaded.protocol.units.file if wanted and missing else None,
             waiting=_waiting(trial, known.name),
             warnings=_without_git(loaded.protocol, event),
+            without_row=checked.without_row if checked is not None else {},
             refusals=refusals if known.freeze_seq is None else (),
             next=_go_on(known),
         )

@@ -50,6 +50,7 @@ def command(out: Output, protocol: Path) -> Ending:
             "warnings": plan_warnings(design.protocol),
             "budget": checked.money,
             "drivers": checked.drivers,
+            "without_row": checked.without_row,
             "existed_before": checked.existing,
             "required": design.protocol.require,
             "git": checked.git,

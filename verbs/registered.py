@@ -39,6 +39,7 @@ def print_registered(out: Output, done: Registered, ledger: Path) -> None:
             "frozen": frozen,
             "register": done.register,
             "freeze": done.freeze,
+            "without_row": sum(done.without_row.values()),
             "warnings": done.warnings,
             "freeze_would_refuse": done.refusals,
             "waiting": [one.what for one in done.waiting],

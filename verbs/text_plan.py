@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -54,6 +54,7 @@ def check_text(checked: Checked, *, refused: bool) -> str:
             for arm, problems in checked.drivers.items()
             for problem in problems
         ),
+        *_gap_lines(design, checked.without_row),
         *_required_lines(design),
         label("git", _git_text(checked.git)),
     ]
@@ -239,6 +240,7 @@ def registered_text(done: Registered, *, ledger: str) -> str:
         ]
     else:
         lines += _frozen_lines(done.freeze, done.design)
+        lines += _gap_lines(done.design, done.without_row)
     return "\n".join(lines)
 
 
@@ -258,6 +260,18 @@ def _frozen_lines(event: Freeze, design: Design) -> list[str]:
         *([label("note", _existing_text(existing))] if existing else []),
         *_blinded_lines(design),
     ]
+
+
+def _gap_lines(design: Design, without_row: Mapping[str, int]) -> list[str]:
+    """Returns that slots have no recorded outcome; of blinded arms none is named."""
+    lost, slots = sum(without_row.values()), quantity(design.plan.slot_count, "slot")
+    if not lost:
+        return []
+    parts = ", ".join(f"{arm} {count(number)}" for arm, number in without_row.items())
+    whose = "" if design.protocol.blinding.arms else f" ({parts})"
+    verb = "has" if lost == 1 else "have"
+    text = f"{count(lost)} of {slots} {verb} no row in the table{whose}: missing, as replay_miss"
+    return [label("warning", text)]
 
 
 def _warning_lines(design: Design) -> list[str]:

@@ -124,6 +124,19 @@ def test_files_outside_git_are_no_warning_where_that_was_decided(example: Make, 
     assert "the plan's date" not in shell.ok("register", *words).out
 
 
+def test_slots_without_a_row_are_told_before_the_freeze(shell: Shell) -> None:
+    """A gap in a recorded table is a warning of `check` and `register`, not first of the result."""
+    shell.recorded(BETTER, register=False)
+    table = shell.folder / "outcomes.csv"
+    assert "no row" not in shell.ok("check").out
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join(lines[:-1]) + "\n")
+    warning = "warning   1 of 48 slots has no row in the table (new 1): missing, as replay_miss"
+    assert warning in shell.ok("check").out
+    assert {"new": 1} == shell.ok("check", "--json").json["without_row"]
+    assert warning in shell.ok("register").out
+
+
 def test_signatures_are_named_before_they_are_needed(example: Make) -> None:
     """`check` says who signs what, `register` what comes before the run, and `next:` is that."""
     signatures = (
