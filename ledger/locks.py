@@ -9,7 +9,7 @@ Rules:
   takes a lock again finds its own words there and leaves them: to write and erase them at every
   commit would cost as much as the commit's own bytes.
 - A lock file may be deleted when it is idle; a lock is only had on the file that has the name now.
-- Looking at a lock creates nothing.
+- Looking at a lock creates nothing, and nobody is refused a lock because somebody looks at it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ __all__ = (
 
 _WAIT_MIN_SECONDS = 0.0005
 _WAIT_MAX_SECONDS = 0.02
+# A look at a lock stands in the way of who takes it, for a moment.
+_LOOK_SECONDS = 1.0
 
 
 class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,16 +177,28 @@ def _acquire(fcntl: ModuleType, path: Path, deadline: float, timeout_seconds: fl
             os.close(fd)
             continue
         except BlockingIOError:
+            left = deadline - time.monotonic()
             holder = _read_holder(fd)
+            is_held = left < -_LOOK_SECONDS or (left <= 0 and _is_held(fcntl, fd))
             os.close(fd)
         except OSError as error:
             os.close(fd)
             raise _no_lock(path, error) from error
-        if time.monotonic() >= deadline:
+        if is_held:
             raise _busy(path, holder, timeout_seconds)
         # A random part keeps waiters out of step; flock itself knows no queue.
-        time.sleep(min(wait * random.uniform(0.5, 1.0), max(0.0, deadline - time.monotonic())))
+        pause = wait * random.uniform(0.5, 1.0)
+        time.sleep(min(pause, left) if left > 0 else pause)
         wait = min(wait * 1.5, _WAIT_MAX_SECONDS)
+
+
+def _is_held(fcntl: ModuleType, fd: int) -> bool:
+    """Returns whether somebody has the lock, not only looks at it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _open(path: Path) -> int:

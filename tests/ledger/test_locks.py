@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -74,6 +75,19 @@ def test_lock_is_had_whatever_its_file_holds(path: Path, words: bytes) -> None:
             file_lock(path, timeout_seconds=0, what="append"),
         ):
             raise AssertionError("two hold the lock")
+
+
+def test_look_at_a_lock_keeps_nobody_from_it(path: Path) -> None:
+    """Who tries once meets a shared lock of someone who looks, and has the lock when that ends."""
+    with file_lock(path, timeout_seconds=0, what="append"):
+        pass
+    fd = os.open(path, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    end = threading.Timer(0.05, os.close, (fd,))
+    end.start()
+    with file_lock(path, timeout_seconds=0, what="append"):
+        end.join()
+    assert lock_holder(path) is None
 
 
 def test_busy_names_pid_host_and_since(path: Path) -> None:
