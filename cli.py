@@ -79,6 +79,7 @@ EXIT_CODES = {
     "ProtocolError": 3,
     "RefusedError": 3,
     "TransitionError": 3,
+    "FailingArmError": 3,
     "DigestMismatchError": 3,
     "BudgetExceededError": 3,
     "ConflictError": 3,

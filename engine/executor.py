@@ -30,13 +30,14 @@ from fairtrial.drivers.port import Driver
 from fairtrial.ledger.ceilings import is_out_of_time
 from fairtrial.ledger.errors import (
     BudgetExceededError,
+    FailingArmError,
     LedgerError,
     StoreError,
     TransitionError,
 )
 from fairtrial.ledger.events import Attempt, AttemptEnd, StopReason
 from fairtrial.ledger.state import STREAK_MAX, Experiment, is_final, next_look_last, slots_of
-from fairtrial.ledger.tries import is_failing, is_lost_up
+from fairtrial.ledger.tries import is_lost_up
 from fairtrial.protocols.plan import Slot
 
 from .faults import Faults
@@ -288,8 +289,8 @@ class Executor:
         )
         try:
             await self._writer.append(event)
-        except TransitionError as error:
-            self._check_overtaken(error)
+        except FailingArmError:
+            # Another attempt has ended since the choice; what comes of the arm is asked again.
             return
         self._tally.settled(slots_of(self._known).arm[position])
 
@@ -315,20 +316,14 @@ class Executor:
         )
         try:
             await self._writer.append(begin)
-        except (BudgetExceededError, TransitionError) as error:
-            self._check_overtaken(error)
+        except (BudgetExceededError, FailingArmError):
+            # Others have ended since the choice, and by now the arm may even go on again.
             schedule.refused(position)
             return
         schedule.began(position)
         self._show()
         await self._ask_and_end(self._plan.slot(position), number)
         schedule.ended(position)
-
-    def _check_overtaken(self, error: BudgetExceededError | TransitionError) -> None:
-        """Raises a refusal unless another attempt, ended since the choice, explains it."""
-        is_failing_now = any(map(is_failing, self._known.tallies))
-        if isinstance(error, TransitionError) and not is_failing_now:
-            raise error
 
     async def _ask_and_end(self, slot: Slot, number: int) -> None:
         answer: Answer | None = None

@@ -4,6 +4,7 @@
       ProtocolError            the plan is not acceptable: its author must act
       RefusedError             the act is not allowed now
         TransitionError        wrong state of the experiment
+          FailingArmError      too many errors in a row in an arm: nothing of it begins
         DigestMismatchError    something registered has changed
         BudgetExceededError    the ceiling leaves no room
       StoreError               the medium failed, or the ledger is missing or unreadable
@@ -37,6 +38,7 @@ __all__ = (
     "ConflictError",
     "DigestMismatchError",
     "DriverError",
+    "FailingArmError",
     "ForkedError",
     "IntegrityError",
     "LedgerError",
@@ -134,6 +136,10 @@ class RefusedError(LedgerError):
 
 class TransitionError(RefusedError):
     """The experiment is not in a state that allows the act."""
+
+
+class FailingArmError(TransitionError):
+    """An arm has a failing streak: nothing of it begins or is given up until that has ended."""
 
 
 class DigestMismatchError(RefusedError):

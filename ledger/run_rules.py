@@ -25,7 +25,7 @@ from .ceilings import (
     seconds_run,
 )
 from .entry import Entry
-from .errors import BudgetExceededError, PlanMissingError, TransitionError
+from .errors import BudgetExceededError, FailingArmError, PlanMissingError, TransitionError
 from .events import Attempt, AttemptEnd, Decision, Event, Settle, Start, Stop, StopReason
 from .slots import ENDINGS, STATUSES, Slots
 from .state import (
@@ -132,7 +132,7 @@ def _attempt(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> N
     if is_exhausted(known, position):
         raise _refusal(known, position, "the attempts of this slot are used up")
     if is_failing(tally):
-        raise _refusal(known, position, f"arm {event.arm} is failing", "fix the cause: ledger run")
+        raise _failing(known, position, f"arm {event.arm} is failing")
     if event.reserved_nanousd != frozen.reserve_nanousd:
         raise _refusal(known, position, "the reservation isn't the frozen one")
     check_permission(state, known)
@@ -151,6 +151,12 @@ def _attempt(state: State, entry: Entry, event: Event, plan_of: PlanReader) -> N
 def _refusal(known: Experiment, position: int, what: str, todo: str = "") -> TransitionError:
     """Returns the error that names a slot; made only when it is raised, as these checks are hot."""
     return TransitionError(what, where=f"{known.name} position {position}", todo=todo)
+
+
+def _failing(known: Experiment, position: int, what: str) -> FailingArmError:
+    """Returns the error for what has to wait until its arm fails no more."""
+    where = f"{known.name} position {position}"
+    return FailingArmError(what, where=where, todo="fix the cause: ledger run")
 
 
 def _check_place(known: Experiment, event: Attempt | Decision) -> tuple[Slots, int]:
@@ -349,11 +355,10 @@ def _check_given_up(known: Experiment, event: Decision) -> None:
     if event.cost_nanousd:
         raise _refusal(known, position, "the attempt has ended with its own cost")
     if not error_is_due(known, position):
-        raise _refusal(
-            known,
-            position,
-            "a slot is given up only when its attempts are used up and its arm goes on",
-        )
+        what = "a slot is given up only when its attempts are used up and its arm goes on"
+        if is_failing(known.tallies[slots_of(known).arm[position]]):
+            raise _failing(known, position, what)
+        raise _refusal(known, position, what)
     if (event.code == "lost") != is_lost_up(known, position):
         raise _refusal(known, position, "the code `lost` is for slots whose attempts were lost")
     if (event.status == "timeout") != (ended_in(known, position) == "timeout"):

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from fairtrial.engine.freezing import freeze
 from fairtrial.engine.progress import Progress
 from fairtrial.engine.registering import load_protocol, register
 from fairtrial.engine.testing import CrashError, ScriptedDriver, VirtualClock, crash_at
+from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import (
     Attempt,
     AttemptEnd,
@@ -33,6 +34,7 @@ from fairtrial.ledger.events import (
     Start,
     Stop,
 )
+from fairtrial.ledger.log import Appended, Request
 from fairtrial.ledger.state import Experiment, next_look_last
 
 GOOD = Answer(status="ok", scores={"passed": 1.0}, cost_nanousd=100_000_000)
@@ -444,6 +446,68 @@ def test_answer_in_flight_clears_a_streak(tmp_path: Path) -> None:
         driver.release(held)
 
     assert "complete" == bench.run(driver, concurrency=3, beside=release)[0]
+    assert {"ok": 35, "error": 5} == Counter(d.status for d in bench.decisions())
+
+
+class Gates:
+    """Keeps the writer's thread before its commits, once they are shut."""
+
+    def __init__(self) -> None:
+        self.entered, self._gates = 0, list[threading.Event]()
+
+    def shut(self, count: int) -> None:
+        """Lets each of the next commits wait until it is opened."""
+        self.entered, self._gates = 0, [threading.Event() for _ in range(count)]
+
+    def open(self, number: int) -> None:
+        """Lets one of those commits go on."""
+        self._gates[number - 1].set()
+
+    def stand_before(self, trial: Trial) -> None:
+        """Puts the gates before the log of a trial."""
+        commit = trial.log.append_many
+
+        def append_many(
+            requests: Sequence[Request], *, actor: str, ledger: str | None = None
+        ) -> list[Appended | LedgerError]:
+            if self.entered < len(self._gates):
+                self.entered += 1
+                self._gates[self.entered - 1].wait(20)
+            return commit(requests, actor=actor, ledger=ledger)
+
+        setattr(trial.log, "append_many", append_many)  # noqa: B010 - a method isn't assigned to
+
+
+def test_attempt_refused_for_a_streak_that_has_ended_waits_its_turn(tmp_path: Path) -> None:
+    """An outcome of the same commit may clear the streak before the refusal is read."""
+    bench, gates = Bench(tmp_path, units=20, attempts=1), Gates()
+    with open_trial(bench.ledger, read_only=True) as trial:
+        plan = trial.plan(trial.experiment("e"))
+    pairs, arm = [plan.slot(2 * number - 1).unit for number in range(1, 8)], plan.slot(14).arm
+    bad = set(pairs[:5])
+    driver = ScriptedDriver(
+        lambda job: BAD if job.arm == arm and job.unit in bad else GOOD, held=pairs
+    )
+
+    async def cross(executor: Executor) -> None:
+        # Six pairs and the first of the seventh are under way; the next attempt is of the arm.
+        await _until(lambda: len(driver.started) == 13)
+        gates.shut(2)
+        driver.release(pairs[6])
+        await _until(lambda: gates.entered == 1)
+        for unit in bad:
+            driver.release(unit)
+        await anyio.wait_all_tasks_blocked()
+        gates.open(1)
+        await _until(lambda: gates.entered == 2)
+        # The attempt is behind the five errors now, and before this outcome.
+        await anyio.wait_all_tasks_blocked()
+        driver.release(pairs[5])
+        await anyio.wait_all_tasks_blocked()
+        gates.open(2)
+
+    prepare = gates.stand_before
+    assert "complete" == bench.run(driver, concurrency=13, beside=cross, prepare=prepare)[0]
     assert {"ok": 35, "error": 5} == Counter(d.status for d in bench.decisions())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairtrial.ledger.errors import ConflictError, TransitionError
+from fairtrial.ledger.errors import ConflictError, FailingArmError, TransitionError
 
 from .fold_bench import Bench
 from .fold_drafts import RESERVE, make_arm, make_design
@@ -315,6 +315,7 @@ ATTEMPTS = (
         lambda b: _failing(b, 5).draft("attempt", position=6),
         "arm a is failing",
         lambda b: _failing(b, 4).draft("attempt", position=6),
+        FailingArmError,
     ),
     Pair(
         "an attempt reserves what is frozen",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.ledger.errors import TransitionError
+from fairtrial.ledger.errors import FailingArmError, TransitionError
 from fairtrial.ledger.tries import error_is_due, is_exhausted
 
 from .fold_bench import Bench
@@ -82,7 +82,7 @@ def test_next_start_excuses_a_failing_streak() -> None:
     slots = bench.known().slots
     assert slots is not None
     assert [1, 1, 1, 1, 1, 0] == list(slots.counted[1:7])
-    with pytest.raises(TransitionError, match="its arm goes on"):
+    with pytest.raises(FailingArmError, match="its arm goes on"):
         _give_up(bench, 1)
     bench.idle(reason="arm_failing").do("start")
     assert [0] * 6 == list(slots.counted[1:7])
@@ -102,7 +102,7 @@ def test_slot_is_excused_three_times() -> None:
     bench = Bench().running(make_design(5, arms=(A,)))
     for _ in range(3):
         _tried(bench, range(1, 6)).idle(reason="arm_failing").do("start")
-    with pytest.raises(TransitionError, match="its arm goes on"):
+    with pytest.raises(FailingArmError, match="its arm goes on"):
         _give_up(_tried(bench, range(1, 6)), 1)
     bench.do("start")
     with pytest.raises(TransitionError, match="used up"):
