@@ -163,7 +163,10 @@ def request_stamp(ledger: Path, note: Path | None, target: Path) -> Path:
     """
     if note is None:
         with open_trial(ledger, read_only=True, rehash=False) as trial:
-            notes = sorted(notes_folder(trial.side).glob("*.note"), key=lambda one: int(one.stem))
+            numbered = (
+                one for one in notes_folder(trial.side).glob("*.note") if one.stem.isdecimal()
+            )
+            notes = sorted(numbered, key=lambda one: int(one.stem))
         if not notes:
             raise RefusedError("nothing is signed yet", todo="ledger checkpoint --key NAME")
         note = notes[-1]

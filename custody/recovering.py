@@ -10,11 +10,13 @@ Rules:
 - Whoever listens is told how many bytes they were, where they are kept and which entry says so.
 - A whole entry that only lacked its newline is completed; nothing was lost, so nothing is recorded.
 - A file in quarantine whose place isn't the end of an entry is of a ledger that lay here before:
-  it stays where it is, and no entry names it.
+  it stays where it is, and no entry names it. So does what isn't a file as the stores write them:
+  of another form of name, or with other bytes than its name says.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
     from .trial import Reader, Trial
 
 __all__ = ("check_before_recovery", "check_begun", "record_torn", "set_torn_aside")
+
+# How the name of a file in quarantine ends: its place, and the beginning of its digest.
+_NAME = re.compile(r"-(0|[1-9][0-9]{0,15})-([0-9a-f]{16})\.torn\Z")
 
 
 def check_begun(size: int, path: Path) -> None:
@@ -113,7 +118,8 @@ def record_torn(trial: Trial) -> None:
     if not files:
         return
     known = set(_recorded(trial))
-    fresh = [one for one in map(_set_aside, files) if (one.offset, one.sha256) not in known]
+    aside = filter(None, map(_set_aside, files))
+    fresh = [one for one in aside if (one.offset, one.sha256) not in known]
     foreign = not_borders(trial.store.read() if fresh else (), {one.offset for one in fresh})
     for one in fresh:
         if one.offset not in foreign:
@@ -137,9 +143,16 @@ class _SetAside(NamedTuple):
     sha256: str
 
 
-def _set_aside(file: Path) -> _SetAside:
+def _set_aside(file: Path) -> _SetAside | None:
+    """Returns what a store set aside in a file, None where none did."""
+    named = _NAME.search(file.name)
+    if named is None or not file.is_file():
+        return None
     data = file.read_bytes()
-    return _SetAside(file, int(file.stem.split("-")[-2]), len(data), sha256_hex(data))
+    digest = sha256_hex(data)
+    if not digest.startswith(named[2]):
+        return None
+    return _SetAside(file, int(named[1]), len(data), digest)
 
 
 def _recorded(trial: Trial) -> Iterator[tuple[int, str]]:

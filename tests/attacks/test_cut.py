@@ -157,6 +157,22 @@ def test_quarantined_bytes_are_put_on_record_once(lines: Case) -> None:
         assert 1 == replay_ledger(lines.ledger).recoveries
 
 
+@pytest.mark.parametrize(
+    "name", ["notes", "x-0123456789abcdef", "0-0123456789abcdef", "00-{}", "٣-{}", "0-{}x", "{}/"]
+)
+def test_what_no_store_set_aside_is_let_be(lines: Case, name: str) -> None:
+    """What somebody else put into quarantine, or changed there, stops no act and isn't recorded."""
+    digest = hashlib.sha256(b"notes").hexdigest()[:16]
+    quarantine = lines.ledger.with_name("ledger.jsonl.d") / "quarantine"
+    quarantine.mkdir()
+    if name == "{}/":
+        (quarantine / f"ledger.jsonl-0-{digest}.torn").mkdir()
+    else:
+        (quarantine / f"ledger.jsonl-{name.format(digest)}.torn").write_bytes(b"notes")
+    result_of(lines.ledger, None, actor="ada")
+    assert 0 == replay_ledger(lines.ledger).recoveries
+
+
 @pytest.mark.parametrize("way", ["file", "link"])
 def test_receipt_beside_the_ledger_is_no_anchor(
     case: Case, agreed: Agreed, verify: Verify, tmp_path: Path, way: str
