@@ -25,7 +25,8 @@ from fairtrial.ledger.canonical import blob_of
 from fairtrial.ledger.ceilings import may_analyse
 from fairtrial.ledger.deviations import origins_of
 from fairtrial.ledger.errors import IntegrityError, RefusedError, TransitionError
-from fairtrial.ledger.events import Head, Look, Result
+from fairtrial.ledger.events import Freeze, Head, Look, Result
+from fairtrial.ledger.log import find_event
 from fairtrial.ledger.protocol import NANO_USD_MAX
 from fairtrial.ledger.state import Experiment, due_look, is_blinded, is_final
 from fairtrial.protocols.plan import renamed_plan
@@ -45,6 +46,7 @@ __all__ = (
     "StoppedBy",
     "conclude_event",
     "context_of",
+    "idle_accepts",
     "look",
     "look_event",
     "result",
@@ -127,12 +129,14 @@ class Conclusion(NamedTuple):
         detail: The bytes of its long form.
         measured_in: What the numbers of an endpoint are measured in, by its name, where known.
         against: What the p of an endpoint is held against, by its name.
+        idle_accepts: Findings that the protocol accepts and the freeze didn't have.
     """
 
     event: Result
     detail: bytes
     measured_in: Mapping[str, str] = MappingProxyType({})
     against: Mapping[str, Against] = MappingProxyType({})
+    idle_accepts: tuple[str, ...] = ()
 
 
 def result(
@@ -168,6 +172,18 @@ def result(
     trial.blobs.put(conclusion.detail)
     trial.append(conclusion.event)
     return conclusion
+
+
+def idle_accepts(trial: Reader, known: Experiment) -> tuple[str, ...]:
+    """Returns what the protocol accepts of its power though the freeze found nothing of it."""
+    frozen = find_event(trial.store, known.name, "freeze")
+    if not isinstance(frozen, Freeze) or frozen.power is None or not trial.blobs.has(frozen.power):
+        return ()
+    report = trial.get_json(frozen.power)
+    found = report.get("findings", ()) if isinstance(report, dict) else ()
+    accept = trial.protocol(known).power.accept
+    names = (name for name in accept.__struct_fields__ if getattr(accept, name) is not None)
+    return tuple(name for name in names if name not in found)
 
 
 def _check_unblinded(known: Experiment) -> None:

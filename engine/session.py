@@ -39,7 +39,7 @@ from fairtrial.verdicts.hypotheses import hypotheses_of
 from fairtrial.verdicts.wording import measured_in
 
 from .checking import Checked, check_before_record, check_plan, freeze_refusals
-from .concluding import Conclusion, look, result
+from .concluding import Conclusion, idle_accepts, look, result
 from .correcting import Amended, Receipted, checked_reason, invalidate_outcome, settle_cost
 from .freezing import Design, freeze
 from .registering import (
@@ -349,7 +349,11 @@ def _measured(trial: Reader, known: Experiment, concluded: Conclusion) -> Conclu
     protocol = trial.protocol(known)
     # An earlier look was held against what was registered then.
     against = {} if amended_sections(known.amends) else hypotheses_of(protocol)
-    return concluded._replace(measured_in=measured_in(protocol), against=against)
+    return concluded._replace(
+        measured_in=measured_in(protocol),
+        against=against,
+        idle_accepts=idle_accepts(trial, known),
+    )
 
 
 def amend_protocol(

@@ -76,6 +76,7 @@ def command(
     )
     against = msgspec.to_builtins(dict(concluded.against))
     detail = _measured(msgspec.json.decode(concluded.detail), concluded.measured_in, against)
+    detail["warnings"] = _with_idle(detail["warnings"], concluded.idle_accepts)
     (now,) = status(ledger, concluded.event.experiment)
     if now.waiting:
         detail |= {"counts": False, "waiting": now.waiting}
@@ -113,6 +114,13 @@ def _measured(
         beside = {"without_invalidated": with_unit(second)} if second is not None else {}
         comparisons.append({**with_unit(each), **beside})
     return {**detail, "comparisons": comparisons}
+
+
+def _with_idle(warnings: list[str], idle: tuple[str, ...]) -> list[str]:
+    """Returns the warnings, with a word behind what was accepted and never found."""
+    begins = tuple(f"accepted in the protocol, {name.replace('_', ' ')}: " for name in idle)
+    word = " (the freeze found nothing to accept)"
+    return [text + (word if text.startswith(begins) else "") for text in warnings]
 
 
 def _ending(verdict: str, gate: tuple[str, ...]) -> Ending:

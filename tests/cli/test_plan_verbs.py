@@ -124,6 +124,21 @@ def test_files_outside_git_are_no_warning_where_that_was_decided(example: Make, 
     assert "the plan's date" not in shell.ok("register", *words).out
 
 
+def test_reason_that_accepts_nothing_is_told_in_the_result_too(shell: Shell) -> None:
+    """What `check` calls a reason with nothing to accept isn't accepted in the result."""
+    shell.recorded(BETTER, register=False)
+    path = shell.folder / "protocol.yaml"
+    path.write_text(path.read_text().replace("  accept:\n", "  accept:\n    impossible: all\n"))
+    idle = "power.accept.impossible has a reason and nothing to accept"
+    assert idle in shell.ok("check").out
+    shell.ok("register")
+    shell.ok("run")
+    said = shell.ok("result").out
+    assert "impossible: all (the freeze found nothing to accept)" in said
+    assert 1 == said.count("found nothing to accept")
+    assert said == shell.ok("result").out
+
+
 def test_slots_without_a_row_are_told_before_the_freeze(shell: Shell) -> None:
     """A gap in a recorded table is a warning of `check` and `register`, not first of the result."""
     shell.recorded(BETTER, register=False)
