@@ -66,6 +66,7 @@ def command(
 
     from .text_numbers import visible_form
     from .text_result import result_text, verdict_line
+    from .text_status import kept_text
 
     if stop and not (reason or "").strip():
         raise click.UsageError("--stop needs --reason TEXT")
@@ -83,7 +84,7 @@ def command(
     shown = visible_form(detail)
     if out.quiet:
         out.essential(verdict_line(shown))
-    out.text(result_text(shown))
+    out.text(result_text(shown, kept=kept_text(now)))
     for what in now.waiting:
         out.essential(label("waiting", f"the verdict doesn't count yet: the protocol wants {what}"))
     following = now.next if now.waiting else f"ledger replay --against {receipt}"

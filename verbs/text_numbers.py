@@ -32,6 +32,7 @@ __all__ = (
     "quantity",
     "signed",
     "usd",
+    "usd_alike",
     "value",
     "visible_form",
 )
@@ -70,8 +71,17 @@ def usd(amount: float | None) -> str:
     """Returns money with two decimals, more where the cents would hide it."""
     if amount is None:
         return ABSENT
-    decimals = 4 if 0 < abs(amount) < 1 and round(amount, 2) != round(amount, 6) else 2
-    return f"{amount:,.{decimals}f}"
+    return f"{amount:,.{_decimals(amount)}f}"
+
+
+def usd_alike(*amounts: float) -> list[str]:
+    """Returns amounts of one sum with as many decimals each as the one that needs most."""
+    decimals = max(map(_decimals, amounts))
+    return [f"{amount:,.{decimals}f}" for amount in amounts]
+
+
+def _decimals(amount: float) -> int:
+    return 4 if 0 < abs(amount) < 1 and round(amount, 2) != round(amount, 6) else 2
 
 
 def plain(number: float | None, *, digits: int = 4) -> str:

@@ -174,12 +174,12 @@ def _budget_text(money: Money) -> str:
     ceiling = f"ceiling {usd(money.ceiling_usd)} usd"
     if not money.reserved_usd:
         return f"{ceiling}; nothing is reserved"
-    reserved = f"all slots reserve {usd(money.reserved_usd)}"
+    reserved = f"all slots reserve {usd(money.reserved_usd)} usd"
     if money.reserved_usd > money.ceiling_usd:
         return f"{reserved}, more than the {ceiling}: the run may stop before its end     (warning)"
     if money.reserved_with_retries_usd > money.ceiling_usd:
         with_retries = usd(money.reserved_with_retries_usd)
-        return f"{ceiling}; {reserved}, with every retry {with_retries}"
+        return f"{ceiling}; {reserved}, with every retry {with_retries} usd"
     return f"{ceiling}; {reserved}"
 
 

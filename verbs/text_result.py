@@ -17,7 +17,17 @@ from typing import Any
 
 from .output import label
 from .text_designs import assigned_lines, saving_lines, second_head, win_rate_lines
-from .text_numbers import clip, count, difference, interval, named, p_value, quantity, usd, value
+from .text_numbers import (
+    clip,
+    count,
+    difference,
+    interval,
+    named,
+    p_value,
+    quantity,
+    usd_alike,
+    value,
+)
 from .text_rule import reason_words, rule_lines
 from .text_tests import (
     METHODS,
@@ -53,8 +63,13 @@ _STOPS = {
 }
 
 
-def result_text(detail: Detail) -> str:
-    """Returns the whole result, the line of the verdict last."""
+def result_text(detail: Detail, *, kept: str = "") -> str:
+    """Returns the whole result, the line of the verdict last.
+
+    Args:
+        detail: The long form.
+        kept: What of the spend is reservations, in lines of their own.
+    """
     lines = [label("result", _title(detail)), ""]
     for comparison in detail["comparisons"]:
         rule = detail.get("rule")
@@ -64,7 +79,7 @@ def result_text(detail: Detail) -> str:
         lines += [*shown, ""]
     invalid = f"; {count(detail['invalidated'])} declared invalid" * bool(detail["invalidated"])
     lines += [label("missing", missing_text(detail["units"]) + invalid)]
-    lines += [label("spent", _spent_text(detail))]
+    lines += [label("spent", _spent_text(detail) + kept)]
     lines += [label("warning", text) for text in detail["warnings"]]
     lines += [label("amended", _deviation(one)) for one in detail["deviations"]]
     if len(detail["comparisons"]) > 1:
@@ -84,8 +99,10 @@ def _title(detail: Detail) -> str:
     if units["cluster_noun"] != units["noun"]:
         text += f" in {count(units['clusters'])} {units['cluster_noun']}"
     stop = _STOPS[detail["stopped_by"]] if units["not_run_slots"] else ""
-    note = f" ({clip(detail['stop_note'], 160)})" if detail["stop_note"] else ""
-    return f"{text}; {stop}{note}" if stop else text
+    note = clip(detail["stop_note"] or "", 160)
+    if note and detail["stopped_by"] in ("ceiling", "wall_time"):
+        return f"{text}; {stop}, and a person ended the experiment there: {note}"
+    return f"{text}; {stop}{f': {note}' if note else ''}" if stop else text
 
 
 def comparison_lines(
@@ -297,9 +314,16 @@ def missing_text(units: Detail) -> str:
 def _spent_text(detail: Detail) -> str:
     spend = detail["spend_usd"]
     if not any(spend.values()):
-        return "nothing recorded"
-    arms = ", ".join(f"{arm} {usd(amount)}" for arm, amount in spend.items())
-    return f"{usd(sum(spend.values()))} usd ({arms})"
+        before = " and ".join(arm for arm in spend if arm in detail["existed_before"])
+        # What a table says of costs may be an endpoint; this plan has spent none of it.
+        return (
+            f"nothing by this plan: the outcomes of {before} existed before"
+            if before
+            else ("nothing recorded")
+        )
+    whole, *each = usd_alike(sum(spend.values()), *spend.values())
+    arms = ", ".join(f"{arm} {amount}" for arm, amount in zip(spend, each, strict=True))
+    return f"{whole} usd ({arms})"
 
 
 def _deviation(one: Detail) -> str:
@@ -328,7 +352,8 @@ def evidence_text(detail: Detail) -> str:
         whose = f"the outcomes of {' and '.join(existed)}" if existed else "the outcomes"
         return f"retrospective: {whose} existed before the protocol was registered"
     if detail["as_registered"]:
-        return "as registered"
+        early = ", but ended by a person before its last look"
+        return "as registered" + early * bool(detail["stop_note"])
     why = ["arms unblinded early"] * bool(detail.get("unblinded_early"))
     why += [f"amended {', '.join(detail['amended'])}"] * bool(detail["amended"])
     return f"NOT AS REGISTERED: {'; '.join(why)}"

@@ -16,7 +16,7 @@ from fairtrial.engine.status import Status
 from .output import label
 from .text_numbers import clip, count, quantity, usd
 
-__all__ = ("BLINDED_TEXT", "STOP_WORDS", "status_text")
+__all__ = ("BLINDED_TEXT", "STOP_WORDS", "kept_text", "status_text")
 
 # The reason of a stop event, as people read it.
 STOP_WORDS = {
@@ -50,7 +50,7 @@ def status_text(status: Status) -> str:
     lines = [_first_line(status)]
     if status.state != "registered":
         lines += [label("slots", _slots_text(status)), label("looks", _looks_text(status))]
-        lines += [label("spent", _spent_text(status) + _kept_text(status))]
+        lines += [label("spent", _spent_text(status) + kept_text(status))]
     if status.blinded:
         lines.append(label("arms", BLINDED_TEXT))
     if status.waiting:
@@ -135,6 +135,9 @@ def _looks_text(status: Status) -> str:
 
 
 def _spent_text(status: Status) -> str:
+    if not status.spent_usd and not status.reserved_usd and not status.expected_usd:
+        ceiling = status.ceiling_usd
+        return "nothing recorded" + ("" if ceiling is None else f"; ceiling {usd(ceiling)} usd")
     text = f"{usd(status.spent_usd)} + {usd(status.reserved_usd)} reserved"
     if status.ceiling_usd is not None:
         text += f" of {usd(status.ceiling_usd)}"
@@ -149,7 +152,7 @@ def _spent_text(status: Status) -> str:
     return f"{text};   expected at the end {usd(expected)}" + (" (over)" if over else "")
 
 
-def _kept_text(status: Status) -> str:
+def kept_text(status: Status) -> str:
     """Returns what of the spend is reservations of ended attempts, in lines of their own."""
     text, unpriced, unsettled = "", status.unpriced, status.unsettled
     if unpriced is not None and unpriced.attempts:
@@ -157,7 +160,8 @@ def _kept_text(status: Status) -> str:
         text += f"\nof it {usd(unpriced.usd)} was reserved and stays: {many} reported no price"
     if unsettled is not None and unsettled.attempts:
         many = quantity(unsettled.attempts, "lost attempt")
-        text += f"\nof it {usd(unsettled.usd)} was reserved for {many}: ledger settle corrects it"
+        text += f"\nof it {usd(unsettled.usd)} was reserved for {many}"
+        text += "" if status.state == "closed" else ": ledger settle corrects it"
     return text
 
 

@@ -218,7 +218,7 @@ def test_costs_beyond_what_an_event_holds_still_reach_an_end(one_lab: Lab) -> No
         # As 91 answers of 100,000 usd each would leave it, and as many more as anyone can run.
         for spent in (91 * 100_000 * NANO, 10**30):
             known.tallies[0].spent_nanousd = spent
-            event, detail, _ = conclude_event(trial, known, trial.log.head(), "last_look", None)
+            event, detail, *_ = conclude_event(trial, known, trial.log.head(), "last_look", None)
             stored = decode_event(encode_event(event))
             assert isinstance(stored, Result)
             assert 2**53 - 1 == stored.cost_nanousd["A"]
