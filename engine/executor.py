@@ -5,6 +5,8 @@ Leaves what comes next to `schedule.py`, what an answer becomes to `recording.py
 
 Rules:
 - A live attempt is on record, with its reservation, before its driver starts.
+- An outcome goes on record together with the attempt that its worker begins next, in this order,
+  where what is next doesn't hang on it: a slot waits for one commit, not for two.
 - No slot beyond a look starts before that look is taken; the run takes it by itself.
 - The first Ctrl-C starts nothing more and waits for what is in flight; a second one, or SIGTERM,
   ends it: those attempts are recorded as interrupted and their slots stay pending.
@@ -15,11 +17,8 @@ Rules:
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 import anyio
 
@@ -35,24 +34,27 @@ from fairtrial.ledger.errors import (
     StoreError,
     TransitionError,
 )
-from fairtrial.ledger.events import Attempt, AttemptEnd, StopReason
-from fairtrial.ledger.state import STREAK_MAX, Experiment, is_final, next_look_last, slots_of
+from fairtrial.ledger.events import AttemptEnd, StopReason
+from fairtrial.ledger.log import Appended
+from fairtrial.ledger.state import Experiment, is_final, next_look_last, slots_of
 from fairtrial.ledger.tries import is_lost_up
 from fairtrial.protocols.plan import Slot
 
 from .faults import Faults
 from .jobs import Jobs
-from .progress import Progress, Tally
+from .progress import Progress, Sink, Tally
 from .recording import (
     Ending,
     attempt_end,
     bad_ending,
+    beginning,
     decision,
     ends_slot,
     given_up,
     interrupted,
 )
-from .schedule import Schedule, Step
+from .schedule import Schedule, Step, pending_of
+from .signals import watch_signals
 from .writer import Draft, Writer
 
 __all__ = ("Executor", "Progress", "Sink", "Stopped")
@@ -61,18 +63,6 @@ RECORDED_BATCH = 1000
 SHOW_SECONDS = 0.1
 
 Stopped = tuple[StopReason, str | None]
-
-
-class Sink(Protocol):
-    """Is told how a run goes on; must be quick and must not raise."""
-
-    def note(self, text: str) -> None:
-        """Takes one line for people."""
-        ...
-
-    def progress(self, progress: Progress) -> None:
-        """Takes the present counts."""
-        ...
 
 
 class Executor:
@@ -126,7 +116,7 @@ class Executor:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._writer.run)
-                tasks.start_soon(self._watch_signals)
+                tasks.start_soon(watch_signals, self.interrupt, self.terminate)
                 try:
                     return await self._work_through()
                 finally:
@@ -168,7 +158,8 @@ class Executor:
                 await driver.aclose()
 
     def _wake(self) -> None:
-        """Lets the workers that wait look again for something to do."""
+        """Shows how far the run is, and lets workers that wait look again for something to do."""
+        self._show()
         if self._changed is not None:
             self._changed.set()
             self._changed = None
@@ -178,17 +169,6 @@ class Executor:
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
-
-    async def _watch_signals(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            # Signals go to the main thread; whoever runs us elsewhere calls interrupt().
-            return
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for number in signals:
-                if number == signal.SIGINT:
-                    await self.interrupt()
-                else:
-                    await self.terminate()
 
     async def _work_through(self) -> Stopped:
         """Settles slots and takes looks until the last look, a crossing or a stop."""
@@ -204,19 +184,14 @@ class Executor:
         return ("boundary" if len(taken) < len(looks) else "complete"), None
 
     async def _settle_recorded(self, last: int) -> None:
-        slots = slots_of(self._known)
-        positions = [
-            position
-            for position in slots.pending(1, last)
-            if self._known.arms[slots.arm[position]].origin == "recorded"
-        ]
+        positions, arms = pending_of(self._known, "recorded", last), slots_of(self._known).arm
         for start in range(0, len(positions), RECORDED_BATCH):
             if self._stop is not None:
                 return
             batch = positions[start : start + RECORDED_BATCH]
             await self._writer.append_all([await self._recorded(position) for position in batch])
             for position in batch:
-                self._tally.settled(slots.arm[position])
+                self._tally.settled(arms[position])
             self._show()
 
     async def _recorded(self, position: int) -> Draft:
@@ -233,12 +208,15 @@ class Executor:
 
     async def _work(self, schedule: Schedule) -> None:
         while (step := await self._next(schedule)) is not None:
+            position = step.position
             if step.kind == "give_up":
-                await self._give_up(step.position)
-                schedule.ended(step.position)
-            else:
-                await self._attempt(schedule, step.position)
-            self._show()
+                await self._give_up(position)
+                schedule.ended(position)
+            elif await self._begin(schedule, position):
+                while position:
+                    position = await self._ask_and_end(schedule, position)
+                    self._wake()
+                continue
             self._wake()
 
     async def _next(self, schedule: Schedule) -> Step | None:
@@ -269,10 +247,9 @@ class Executor:
             return None
         if step.kind == "ceiling":
             return "ceiling", step.why
-        code, said = self._faults.last(step.why)
+        why, said = self._faults.streak(step.why)
         self._sink.note(said) if said else None
-        why = f"{STREAK_MAX} attempts in a row failed in {self._faults.called[step.why]}"
-        return "arm_failing", f"{why} ({code})" if code else why
+        return "arm_failing", why
 
     async def _give_up(self, position: int) -> None:
         """Settles a slot whose attempts are used up, with the code of its last one."""
@@ -301,58 +278,80 @@ class Executor:
         assert isinstance(found, AttemptEnd), "a slot is used up by attempts that ended"
         return found
 
-    async def _attempt(self, schedule: Schedule, position: int) -> None:
-        """Makes one attempt, on record from its beginning to its end."""
-        slots = slots_of(self._known)
-        frozen = self._known.arms[slots.arm[position]]
-        number = slots.attempts[position] + 1
-        begin = Attempt(
-            experiment=self._known.name,
-            position=position,
-            number=number,
-            session=self._session,
-            arm=frozen.name,
-            reserved_nanousd=frozen.reserve_nanousd,
+    async def _begin(self, schedule: Schedule, position: int) -> bool:
+        """Puts the beginning of an attempt on record; returns whether it may stand."""
+        (outcome,) = await self._writer.append_each(
+            [Draft(beginning(self._known, position, self._session))]
         )
-        try:
-            await self._writer.append(begin)
-        except (BudgetExceededError, FailingArmError):
-            # Others have ended since the choice, and by now the arm may even go on again.
-            schedule.refused(position)
-            return
-        schedule.began(position)
-        self._show()
-        await self._ask_and_end(self._plan.slot(position), number)
-        schedule.ended(position)
+        return self._has_begun(schedule, position, outcome)
 
-    async def _ask_and_end(self, slot: Slot, number: int) -> None:
+    def _has_begun(
+        self, schedule: Schedule, position: int, outcome: Appended | LedgerError
+    ) -> bool:
+        """Tells the schedule what became of the beginning of an attempt."""
+        if not isinstance(outcome, LedgerError):
+            schedule.began(position)
+            self._show()
+            return True
+        if not isinstance(outcome, (BudgetExceededError, FailingArmError)):
+            raise outcome
+        # Others have ended since the choice, and by now the arm may even go on again.
+        schedule.refused(position)
+        return False
+
+    async def _ask_and_end(self, schedule: Schedule, position: int) -> int:
+        """Ends an attempt that has begun; returns the slot that begins with its end, 0 for none."""
+        slot, number = self._plan.slot(position), slots_of(self._known).attempts[position]
         answer: Answer | None = None
+        following = 0
         try:
             answer = await self._ask(slot, number)
         finally:
             # A cancelled run still has to say how its attempts ended.
             with anyio.CancelScope(shield=True):
-                await self._put_end(slot, number, answer)
+                following = await self._put_end(schedule, slot, number, answer)
         self._count(slot, number, answer)
+        schedule.ended(position)
+        return following
 
-    async def _put_end(self, slot: Slot, number: int, answer: Answer | None) -> None:
-        """Puts on record how an attempt ended."""
+    async def _put_end(
+        self, schedule: Schedule, slot: Slot, number: int, answer: Answer | None
+    ) -> int:
+        """Puts on record how an attempt ended; returns the slot that has begun with it."""
         name, session, rules = self._known.name, self._session, self._known.rules
         if answer is None:
             cut = interrupted(slot, experiment=name, session=session, attempt=number)
             await self._writer.append(cut)
-            return
+            return 0
         assert rules is not None
         ending = Ending(name, slot, session, number, "live", answer)
-        event = decision if ends_slot(answer, rules) else attempt_end
-        try:
-            await self._writer.append(event(ending, {}), ending.artifacts())
-        except (StoreError, TransitionError):
-            raise
-        except LedgerError as error:
+        if not ends_slot(answer, rules):
+            await self._put(slot, ending, [Draft(attempt_end(ending, {}), ending.artifacts())])
+            return 0
+        drafts = [Draft(decision(ending, {}), ending.artifacts())]
+        following = self._following(schedule)
+        if following:
+            drafts.append(Draft(beginning(self._known, following, session)))
+        begun = await self._put(slot, ending, drafts)
+        return following if begun and self._has_begun(schedule, following, begun[0]) else 0
+
+    def _following(self, schedule: Schedule) -> int:
+        if self._stop is not None or self._is_out_of_time():
+            return 0
+        return schedule.next_beside_outcome()
+
+    async def _put(
+        self, slot: Slot, ending: Ending, drafts: Sequence[Draft]
+    ) -> Sequence[Appended | LedgerError]:
+        """Appends the end of an attempt and what goes with it; returns what became of the rest."""
+        ended, *others = await self._writer.append_each(drafts)
+        if isinstance(ended, (StoreError, TransitionError)):
+            raise ended
+        if isinstance(ended, LedgerError):
             # Values that no event can hold are the driver's mistake, not the end of the run.
-            self._sink.note(self._faults.unstorable(slot, error.what))
+            self._sink.note(self._faults.unstorable(slot, ended.what))
             await self._writer.append(bad_ending(ending))
+        return others
 
     async def _ask(self, slot: Slot, number: int) -> Answer | None:
         """Returns the driver's answer; None when it was ended before it answered."""

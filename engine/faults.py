@@ -13,7 +13,7 @@ from __future__ import annotations
 from fairtrial.custody.blinding import shown_names
 from fairtrial.custody.trial import Reader
 from fairtrial.drivers.answer import Answer
-from fairtrial.ledger.state import Experiment, is_blinded
+from fairtrial.ledger.state import STREAK_MAX, Experiment, is_blinded
 from fairtrial.protocols.plan import Slot
 
 __all__ = ("Faults",)
@@ -51,7 +51,9 @@ class Faults:
         """Returns a line about an answer that no event can hold."""
         return f"{self.called[slot.arm]}, {slot.unit}: the answer can't be stored: {what}"
 
-    def last(self, arm: str) -> tuple[str | None, str]:
-        """Returns the code of an arm's last error, and a line with its words, if any."""
+    def streak(self, arm: str) -> tuple[str, str]:
+        """Returns why an arm is failing, and a line with the words of its last error, if any."""
         code, said = self._last.get(arm, (None, ""))
-        return code, f"{self.called[arm]} said last: {said}" if said else ""
+        why = f"{STREAK_MAX} attempts in a row failed in {self.called[arm]}"
+        last = f"{self.called[arm]} said last: {said}" if said else ""
+        return f"{why} ({code})" if code else why, last

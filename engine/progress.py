@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 
@@ -17,7 +18,19 @@ from fairtrial.ledger.state import Experiment, is_blinded, is_final, next_look_l
 
 from .budget import expected_nanousd
 
-__all__ = ("Progress", "Tally")
+__all__ = ("Progress", "Sink", "Tally")
+
+
+class Sink(Protocol):
+    """Is told how a run goes on; must be quick and must not raise."""
+
+    def note(self, text: str) -> None:
+        """Takes one line for people."""
+        ...
+
+    def progress(self, progress: Progress) -> None:
+        """Takes the present counts."""
+        ...
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

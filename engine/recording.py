@@ -1,4 +1,4 @@
-"""Turns what a driver answered into the event that goes on record. Pure.
+"""Makes the events of an attempt: how it begins, and what a driver's answer becomes. Pure.
 
 Leaves when to append to `executor.py` and whether it may stand to the fold.
 
@@ -17,13 +17,15 @@ from typing import NamedTuple
 from fairtrial.drivers.answer import Answer
 from fairtrial.ledger.canonical import check_text
 from fairtrial.ledger.errors import LedgerError
-from fairtrial.ledger.events import AttemptEnd, Blob, Decision, Origin, Rules
+from fairtrial.ledger.events import Attempt, AttemptEnd, Blob, Decision, Origin, Rules
+from fairtrial.ledger.state import Experiment, slots_of
 from fairtrial.protocols.plan import Slot
 
 __all__ = (
     "Ending",
     "attempt_end",
     "bad_ending",
+    "beginning",
     "decision",
     "ends_slot",
     "given_up",
@@ -58,6 +60,20 @@ def _fits(answer: str) -> bool:
     except LedgerError:
         return False
     return len(answer.encode()) <= ANSWER_BYTES_MAX
+
+
+def beginning(known: Experiment, position: int, session: int) -> Attempt:
+    """Returns the beginning of a slot's next attempt, with its reservation."""
+    slots = slots_of(known)
+    frozen = known.arms[slots.arm[position]]
+    return Attempt(
+        experiment=known.name,
+        position=position,
+        number=slots.attempts[position] + 1,
+        session=session,
+        arm=frozen.name,
+        reserved_nanousd=frozen.reserve_nanousd,
+    )
 
 
 def ends_slot(answer: Answer, rules: Rules) -> bool:

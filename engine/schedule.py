@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal, NamedTuple, TypeAlias
 
+from fairtrial.ledger.events import Origin
 from fairtrial.ledger.state import Experiment, slots_of
 from fairtrial.ledger.tries import error_is_due, is_exhausted, is_failing
 from fairtrial.protocols.plan import Plan
 
 from .budget import Claims, Pair, claim, release, shortage, use
 
-__all__ = ("Schedule", "Step", "StepKind")
+__all__ = ("Schedule", "Step", "StepKind", "pending_of")
 
 StepKind: TypeAlias = Literal["attempt", "give_up", "wait", "done", "ceiling", "failing"]
 
@@ -40,6 +41,16 @@ _WAIT = Step("wait")
 _DONE = Step("done")
 
 
+def pending_of(known: Experiment, origin: Origin, last: int) -> list[int]:
+    """Returns the pending slots up to a position whose arms' outcomes come from there."""
+    slots = slots_of(known)
+    return [
+        position
+        for position in slots.pending(1, last)
+        if known.arms[slots.arm[position]].origin == origin
+    ]
+
+
 class Schedule:
     """The pending live slots up to a look.
 
@@ -51,12 +62,7 @@ class Schedule:
 
     def __init__(self, known: Experiment, plan: Plan, last: int) -> None:
         self._known, self._plan = known, plan
-        slots = slots_of(known)
-        live = [
-            position
-            for position in slots.pending(1, last)
-            if known.arms[slots.arm[position]].origin == "live"
-        ]
+        live = pending_of(known, "live", last)
         self._given_up = [position for position in live if is_exhausted(known, position)]
         exhausted = set(self._given_up)
         self._fresh = deque(position for position in live if position not in exhausted)
@@ -82,6 +88,19 @@ class Schedule:
             return Step("ceiling", why=short)
         assert not self._given_up, "with nothing else to do every used-up slot is due"
         return _DONE
+
+    def next_beside_outcome(self) -> int:
+        """Returns the slot to begin together with an outcome that isn't on record yet; 0: none.
+
+        An outcome ends a streak, settles its slot and frees its reservation. So a slot that wasn't
+        tried and has room while all that is reserved comes next after it too, unless something
+        waits to be given up.
+        """
+        if self._given_up or self._failing_arm() or not self._fresh or self._shortage() is not None:
+            return 0
+        if self._pair(self._fresh[0]) not in self._claims.held:
+            return 0
+        return self._start("attempt", self._take()).position
 
     def began(self, position: int) -> None:
         """Is told that an attempt is on record, with its reservation."""

@@ -129,7 +129,7 @@ class Writer:
             LedgerError: The event was refused.
             StoreError: The medium failed, now or before.
         """
-        (outcome,) = await self._appended((Draft(event, artifacts or {}),))
+        (outcome,) = await self.append_each((Draft(event, artifacts or {}),))
         if isinstance(outcome, LedgerError):
             raise outcome
         return outcome
@@ -140,11 +140,28 @@ class Writer:
         Raises:
             LedgerError: One of them was refused; the first such error. The others stand.
         """
-        outcomes = await self._appended(drafts)
+        outcomes = await self.append_each(drafts)
         for outcome in outcomes:
             if isinstance(outcome, LedgerError):
                 raise outcome
         return [cast("Appended", outcome) for outcome in outcomes]
+
+    async def append_each(self, drafts: Sequence[Draft]) -> Sequence[Appended | LedgerError]:
+        """Appends several events in one batch, in this order; returns what became of each.
+
+        Raises:
+            StoreError: The medium failed, now or before.
+        """
+        await self._check_open()
+        newest = self._waiting[-1] if self._waiting else None
+        if not isinstance(newest, _Batch) or len(newest.drafts) >= BATCH_MAX:
+            newest = _Batch()
+            self._waiting.append(newest)
+            self._wake.set()
+        start = len(newest.drafts)
+        newest.drafts += drafts
+        await newest.finished()
+        return newest.outcomes[start : start + len(drafts)]
 
     async def call(self, work: Callable[[], T]) -> T:
         """Runs other work on the ledger in the writer's thread, between two commits."""
@@ -184,19 +201,6 @@ class Writer:
         if self._is_closed or self._ended.is_set():
             raise anyio.ClosedResourceError
         await anyio.lowlevel.checkpoint_if_cancelled()
-
-    async def _appended(self, drafts: Sequence[Draft]) -> Sequence[Appended | LedgerError]:
-        """Returns what became of events, once they are durable."""
-        await self._check_open()
-        newest = self._waiting[-1] if self._waiting else None
-        if not isinstance(newest, _Batch) or len(newest.drafts) >= BATCH_MAX:
-            newest = _Batch()
-            self._waiting.append(newest)
-            self._wake.set()
-        start = len(newest.drafts)
-        newest.drafts += drafts
-        await newest.finished()
-        return newest.outcomes[start : start + len(drafts)]
 
     async def _handle(self, item: _Batch | _Call[object]) -> None:
         if isinstance(item, _Batch):

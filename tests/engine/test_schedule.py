@@ -200,3 +200,37 @@ def test_used_up_slot_is_given_up_when_it_is_due() -> None:
     slots.status[1] = STATUSES.index("error") + 1
     schedule.ended(1)
     assert Step("attempt", 3) == schedule.next()
+
+
+def test_slot_begins_beside_an_outcome_where_what_is_next_does_not_hang_on_it() -> None:
+    """The next slot that wasn't tried, with room beside all reservations; else none."""
+    plan = _plan()
+    known = _known(plan, usd=40)
+    schedule = Schedule(known, plan, 6)
+    assert 1 == schedule.next().position
+    _begin(known, schedule, 1)
+    assert [2, 3] == [schedule.next_beside_outcome() for _ in range(2)]
+    for position in (2, 3):
+        _begin(known, schedule, position)
+    assert 4 == schedule.next_beside_outcome()
+    _begin(known, schedule, 4)
+    # Four reservations of 10 leave no room, though the outcomes may cost less.
+    assert 0 == schedule.next_beside_outcome()
+    for position in (1, 2):
+        _end(known, schedule, position, cost=1, ok=True)
+    assert 0 == schedule.next_beside_outcome()
+    _end(known, schedule, 3, cost=1, ok=True)
+    assert 5 == schedule.next_beside_outcome()
+    assert 2 == schedule.in_flight
+
+
+def test_retry_or_giving_up_is_never_beside_an_outcome() -> None:
+    """Whether they are due hangs on outcomes."""
+    plan = _plan()
+    known = _known(plan)
+    schedule = Schedule(known, plan, 6)
+    for _ in range(6):
+        _begin(known, schedule, schedule.next().position)
+    _end(known, schedule, 1, cost=1, ok=False)
+    assert 0 == schedule.next_beside_outcome()
+    assert Step("attempt", 1) == schedule.next()

@@ -141,14 +141,19 @@ def _pass_at_2(most: int) -> float:
 @pytest.mark.slow
 def test_two_runs_at_once_never_share_a_slot(lab: Lab) -> None:
     """FR-04: the second run says who runs and stops with a status of its own; 10 repeats."""
-    lab.write(units=20, body=_body())
+    go = lab.folder / "go"
+    # However late the second one starts, the first is still at its first attempts.
+    lab.write(units=20, body=f"while [ ! -e '{go}' ]; do sleep 0.01; done\n{_body()}")
     text = (lab.folder / "protocol.yaml").read_text()
     for number in range(10):
         name = f"protocol{number}.yaml"
         (lab.folder / name).write_text(text.replace("id: lab", f"id: lab{number}"))
-        (lab.folder / "starts.txt").unlink(missing_ok=True)
+        for left in (lab.folder / "starts.txt", go):
+            left.unlink(missing_ok=True)
         lab.call("register", name)
         runs = [lab.start("run", f"lab{number}", "--concurrency", "4") for _ in range(2)]
+        _wait_for_one(runs)
+        go.touch()
         ends = [run.communicate(timeout=60) for run in runs]
         codes = sorted(run.returncode for run in runs)
         assert [0, 7] == codes, ends
@@ -160,6 +165,13 @@ def test_two_runs_at_once_never_share_a_slot(lab: Lab) -> None:
         assert {1} == set(lab.starts().values())
         assert 40 == sum(lab.starts().values())
     assert "intact" == lab.json("replay")["record"]
+
+
+def _wait_for_one(runs: list[subprocess.Popen[bytes]]) -> None:
+    deadline = time.monotonic() + 60
+    while all(run.poll() is None for run in runs):
+        assert time.monotonic() < deadline, "a minute passed and both run"
+        time.sleep(0.005)
 
 
 @pytest.mark.slow
