@@ -55,6 +55,7 @@ from .remembering import check_remembered
 
 __all__ = (
     "FORMAT",
+    "NAME_IT",
     "Reader",
     "Receipt",
     "Trial",
@@ -64,6 +65,9 @@ __all__ = (
     "receipt_line",
     "tool_name",
 )
+
+
+NAME_IT = "name the experiment, as in: ledger VERB"
 
 
 def tool_name() -> str:
@@ -313,7 +317,7 @@ def _which(name: str | None, known: list[str]) -> str:
         return f"did you mean {near[0]!r}?"
     if not known:
         return "ledger register PROTOCOL"
-    return f"name it behind the command, as in: ledger status {known[0]}"
+    return f"{NAME_IT} {known[0]}"
 
 
 @contextmanager

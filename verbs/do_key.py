@@ -58,14 +58,14 @@ def command(
     who will check it, by a way that doesn't go through the ledger.
     """
     if action == "new":
-        _new(out, name, use, signs_as)
+        _new(out, name, use, signs_as, ledger)
     elif action == "rotate":
         _rotate(out, old, new, ledger, actor)
     else:
         _show(out, name, ledger)
 
 
-def _new(out: Output, name: str | None, use: str, signs_as: str | None) -> None:
+def _new(out: Output, name: str | None, use: str, signs_as: str | None, ledger: Path) -> None:
     from fairtrial.custody.key_acts import new_key
 
     if name is None:
@@ -74,13 +74,30 @@ def _new(out: Output, name: str | None, use: str, signs_as: str | None) -> None:
     out.text(label("key", f"{key.name}   for the use {key.use}"))
     if key.vkey is not None:
         out.text(label("vkey", key.vkey))
-    out.end({"v": 1, **key._asdict()}, next_command=_next(key.name, use))
+    out.end({"v": 1, **key._asdict()}, next_command=_next(key.name, use, ledger))
 
 
-def _next(name: str, use: str) -> str:
+def _next(name: str, use: str, ledger: Path) -> str:
     if use == "witness":
         return f"ledger witness serve --key {name} --log VKEY"
-    return f"ledger {'sign SEQ' if use == 'person' else 'checkpoint'} --key {name}"
+    if use == "person":
+        return f"ledger sign SEQ --meaning approved --role ROLE --name NAME --key {name}"
+    if not ledger.exists():
+        return f"ledger register PROTOCOL --key {name}"
+    if _vkey_of(ledger) is None:
+        return f"ledger checkpoint --key {name}"
+    return f"ledger key rotate --key OLD --to {name}"
+
+
+def _vkey_of(ledger: Path) -> str | None:
+    """Returns the verifier key of a ledger; None where it has none, or can't be read now."""
+    from fairtrial.custody.key_acts import ledger_vkey
+    from fairtrial.ledger.errors import LedgerError
+
+    try:
+        return ledger_vkey(ledger)[1]
+    except LedgerError:
+        return None
 
 
 def _rotate(out: Output, old: str | None, new: str | None, ledger: Path, actor: str) -> None:

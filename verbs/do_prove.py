@@ -79,6 +79,8 @@ def command(
         out.essential(label("rotation", f"{path}"))
     if rotations and not done.rotations:
         out.text(label("rotation", "none: the key is the ledger's first one"))
+    if old is not None and old.isdecimal():
+        out.text(label("check", f"with a receipt or checkpoint of exactly {int(old):,} entries"))
     out.text(label("signed by", f"{done.vkey}   (give it by another way than the proof)"))
     out.end(
         {
@@ -89,13 +91,18 @@ def command(
             "vkey": done.vkey,
             "rotations": [str(path) for path in done.rotations],
         },
-        next_command=_check_command(done, is_growth=old is not None),
+        next_command=_check_command(done, old),
     )
 
 
-def _check_command(done: Proved, *, is_growth: bool) -> str:
-    """Returns how a proof is checked, with rotations by who pinned the ledger's first key."""
+def _check_command(done: Proved, old: str | None) -> str:
+    """Returns how a proof is checked, with rotations by who pinned the ledger's first key.
+
+    Of an earlier head that was named by its size alone a receipt is to be found first.
+    """
     words = ["ledger verify-proof", shell_word(done.path)]
     words += ["--vkey", done.first_vkey if done.rotations else done.vkey]
     words += [f"--rotation {shell_word(path)}" for path in done.rotations]
-    return " ".join([*words, *(["--against OLD"] if is_growth else [])])
+    if old is not None:
+        words.append(f"--against {'RECEIPT' if old.isdecimal() else shell_word(Path(old))}")
+    return " ".join(words)

@@ -22,6 +22,7 @@ import click
 
 from fairtrial.custody.notices import listening
 
+from .hints import add_typed
 from .output import Output
 
 __all__ = (
@@ -78,7 +79,11 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         shown = ledger if ledger is not None and _is_given("ledger") else None
         out = Output(as_json=as_json, quiet=quiet, ledger=shown)
         with listening(out.notice):
-            return function(*args, out=out, **values)
+            try:
+                return function(*args, out=out, **values)
+            except Exception as error:
+                add_typed(error, out, values)
+                raise
 
     return call
 

@@ -161,7 +161,8 @@ def kept_text(status: Status) -> str:
     if unsettled is not None and unsettled.attempts:
         many = quantity(unsettled.attempts, "lost attempt")
         text += f"\nof it {usd(unsettled.usd)} was reserved for {many}"
-        text += "" if status.state == "closed" else ": ledger settle corrects it"
+        if status.state != "closed":
+            text += ": ledger settle SEQ corrects it (SEQ: ledger log --kind attempt_end)"
     return text
 
 

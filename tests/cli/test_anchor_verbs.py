@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import shutil
 import signal
 import stat
@@ -130,6 +131,32 @@ def test_proof_of_an_entry(keyed: Shell) -> None:
     broken = keyed.ledger("verify-proof", path.name, "--vkey", pinned)
     assert 12 == broken.code
     assert "register/1" not in broken.out
+
+
+def test_next_command_after_a_new_key_is_one_that_works_then(keyed: Shell) -> None:
+    """Before a ledger it is the registration, beside a ledger with a key the rotation."""
+    said = keyed.ok("key", "new", "first")
+    assert "next: ledger register PROTOCOL --key first\n" in said.err
+    keyed.ok("register")
+    assert "next: ledger checkpoint --key second\n" in keyed.ok("key", "new", "second").err
+    keyed.ok("checkpoint", "--key", "lab")
+    said = keyed.ok("key", "new", "third")
+    assert "next: ledger key rotate --key OLD --to third\n" in said.err
+    said = keyed.ok("key", "new", "zoe", "--use", "person")
+    assert "--meaning approved --role ROLE --name NAME --key zoe\n" in said.err
+
+
+def test_proof_of_growth_names_what_it_is_checked_with(keyed: Shell) -> None:
+    """The receipt that was given stands in the next command; of a size one is to be found."""
+    receipt = keyed.ok("register", "--json").json["receipt"]
+    keyed.ok("checkpoint", "--key", "lab")
+    said = keyed.ok("prove", "--consistency", receipt)
+    command = shlex.split(said.err.partition("next: ledger ")[2])
+    assert receipt == command[-1]
+    assert "PROOF: HOLDS" in keyed.ok(*command).out
+    said = keyed.ok("prove", "--consistency", "2", "--output", "two.proof")
+    assert "with a receipt or checkpoint of exactly 2 entries" in said.out
+    assert "--against RECEIPT\n" in said.err
 
 
 def test_proof_across_rotations(keyed: Shell) -> None:

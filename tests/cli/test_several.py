@@ -40,6 +40,9 @@ def test_name_left_out_means_the_one_experiment_that_is_open(shell: Shell) -> No
     shell.ok("result")
     said = shell.ledger("result")
     assert (3, True) == (said.code, "the ledger holds several experiments" in said.err)
+    assert f"name the experiment: ledger result {old}\n" in said.err
+    said = shell.ledger("run", "nosuch", "--ledger", "./ledger.db")
+    assert f"name the experiment: ledger run {old} --ledger ledger.db\n" in said.err
 
 
 def test_act_on_what_was_withdrawn_says_so(shell: Shell) -> None:
@@ -156,6 +159,10 @@ def test_what_is_said_to_be_done_can_be_done(shell: Shell) -> None:
     assert (3, True) == (said.code, "amended, concluded, its ledger closed" in said.err)
     said = shell.ledger("status", "ledger.db")
     assert "--ledger ledger.db" in said.err
+    (shell.folder / "ledger.db").rename(shell.folder / "other.db")
+    said = shell.ledger("status", "other.db")
+    assert (8, True) == (said.code, "name the ledger with --ledger other.db" in said.err)
+    (shell.folder / "other.db").rename(shell.folder / "ledger.db")
     assert "would be: ADOPT" in shell.ok("compare", "table.csv", "--arms", "old,new", "--quiet").out
     assert name in shell.ok("status").out
 
