@@ -9,7 +9,7 @@ Rules:
   a difference of a lower kind: later versions may say the same better.
 - In a list of warnings no code stands beside a sentence, so one more or less is of that kind too.
 - What was added after the numbers got their name is compared where it stands; where it doesn't,
-  that is of a kind of its own.
+  that is of a kind of its own. So is a member that is null and isn't there.
 - A place that isn't named below is compared exactly. A list is no object, whatever it holds: who
   reads its items would be shown names.
 """
@@ -30,6 +30,7 @@ __all__ = ("ABSOLUTE_TOLERANCE", "RELATIVE_TOLERANCE", "Difference", "difference
 RELATIVE_TOLERANCE = 1e-9
 ABSOLUTE_TOLERANCE = 1e-12
 
+_NOTHING = "no such member"
 Kind: TypeAlias = Literal["differs", "words", "unsaid"]
 Path: TypeAlias = tuple[str, ...]
 
@@ -106,10 +107,14 @@ def _differences(expected: object, found: object, path: Path) -> Iterator[Differ
         return
     for key in sorted(old.keys() | new.keys()):
         inner = (*path, key)
-        if key not in new and _is_added(old[key], inner):
-            yield _difference(inner, old[key], None, "unsaid")
+        if key in old and key in new:
+            yield from _differences(old[key], new[key], inner)
+        elif key in new:
+            yield _difference(inner, _NOTHING, new[key], "differs")
         else:
-            yield from _differences(old.get(key), new.get(key), inner)
+            is_null = old[key] is None and not isinstance(found, (list, tuple))
+            kind: Kind = "unsaid" if is_null or _is_added(old[key], inner) else "differs"
+            yield _difference(inner, old[key], _NOTHING, kind)
 
 
 def _warnings(old: Sequence[object], new: Sequence[object], path: Path) -> Iterator[Difference]:

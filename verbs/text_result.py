@@ -99,7 +99,7 @@ def _title(detail: Detail) -> str:
     if units["cluster_noun"] != units["noun"]:
         text += f" in {count(units['clusters'])} {units['cluster_noun']}"
     stop = _STOPS[detail["stopped_by"]] if units["not_run_slots"] else ""
-    note = clip(detail["stop_note"] or "", 160)
+    note = clip(detail.get("stop_note") or "", 160)
     if note and detail["stopped_by"] in ("ceiling", "wall_time"):
         return f"{text}; {stop}, and a person ended the experiment there: {note}"
     return f"{text}; {stop}{f': {note}' if note else ''}" if stop else text
@@ -201,7 +201,7 @@ def _ratios(limits: Detail | None) -> str:
 def _basis(numbers: Detail, endpoint: Detail, limits: Detail | None) -> str:
     """Returns what an interval rests on, in brackets."""
     if limits is None:
-        return f"({endpoint['undetermined']})" if endpoint["undetermined"] else ""
+        return f"({endpoint['undetermined']})" if endpoint.get("undetermined") else ""
     parts = [f"{_level(limits['level'])} %"]
     named = [_method(name, numbers["df"]) for name in limits["parts"]]
     # Where each unit is its own cluster, saying so twice tells nobody more.
@@ -239,7 +239,7 @@ def endpoint_lines(endpoint: Detail, control: str, treatment: str) -> Iterator[s
         yield f"from all lost outcomes for {treatment} to all against it, {_bounds(endpoint)}"
     yield from tipping_lines(endpoint.get("tipping"), treatment)
     yield from _after_stopping(endpoint)
-    said = ("mcnemar ignores clusters", endpoint["undetermined"])
+    said = ("mcnemar ignores clusters", endpoint.get("undetermined"))
     yield from (one for one in endpoint["warnings"] if one not in said)
 
 
@@ -353,7 +353,7 @@ def evidence_text(detail: Detail) -> str:
         return f"retrospective: {whose} existed before the protocol was registered"
     if detail["as_registered"]:
         early = ", but ended by a person before its last look"
-        return "as registered" + early * bool(detail["stop_note"])
+        return "as registered" + early * bool(detail.get("stop_note"))
     why = ["arms unblinded early"] * bool(detail.get("unblinded_early"))
     why += [f"amended {', '.join(detail['amended'])}"] * bool(detail["amended"])
     return f"NOT AS REGISTERED: {'; '.join(why)}"

@@ -98,3 +98,14 @@ def test_floats_agree_within_the_tolerance() -> None:
     found = differences({"x": 1.0}, {"x": 1.00001}, "detail")
     assert [Difference("detail.x", "1.0", "1.00001", "differs")] == list(found)
     assert ["differs"] == [one.kind for one in differences([1.0], [1])]
+
+
+def test_member_that_is_null_is_not_one_that_is_not_there() -> None:
+    """A null that lacks is said; one too many, and an item of a list, is a difference."""
+    (lacking,) = differences({"note": None, "n": 1}, {"n": 1}, "detail")
+    assert ("unsaid", "detail.note") == (lacking.kind, lacking.path)
+    (more,) = differences({"n": 1}, {"note": None, "n": 1}, "detail")
+    assert ("differs", "detail.note") == (more.kind, more.path)
+    assert more.expected != more.found
+    assert ["differs"] == [one.kind for one in differences([None], [], "detail")]
+    assert ["differs"] == [one.kind for one in differences([], [None], "detail")]
