@@ -54,6 +54,7 @@ class Faults:
     def streak(self, arm: str) -> tuple[str, str]:
         """Returns why an arm is failing, and a line with the words of its last error, if any."""
         code, said = self._last.get(arm, (None, ""))
-        why = f"{STREAK_MAX} attempts in a row failed in {self.called[arm]}"
+        # Attempts beside the last one may have failed while it ended.
+        why = f"at least {STREAK_MAX} attempts in a row failed in {self.called[arm]}"
         last = f"{self.called[arm]} said last: {said}" if said else ""
         return f"{why} ({code})" if code else why, last

@@ -277,7 +277,10 @@ def _take_look(
     event = take_look(trial, known)
     crossed = known.taken[-1].crossed
     goes = "going on" if event.continues else "the run ends"
-    said = "" if event.sealed else f"boundary {'crossed' if crossed else 'not crossed'}, "
+    # A run that ends before its last look has crossed, and its last line says so: sealed or not.
+    early = not event.continues and event.number < len(known.looks)
+    said = f"boundary {'crossed' if crossed else 'not crossed'}, "
+    said = said if early or not event.sealed else ""
     sink.note(f"look {event.number} of {len(known.looks)} taken: {said}{goes}")
     return event.continues
 

@@ -94,7 +94,7 @@ def _comparison_lines(comparison: LookComparison, view: LookView) -> Iterator[st
         yield label(name, _endpoint_text(endpoint, points, view))
     saving = view.savings.get(comparison.name)
     if saving is not None:
-        yield label("found" if saving.positive else "looked at", saving.text)
+        yield label("found" if saving.positive else "checked", saving.text)
 
 
 def _rule_lines(comparison: LookComparison, target: float) -> Iterator[str]:

@@ -129,7 +129,7 @@ def _share(case: SimulationCase, runs: int) -> str:
         range_ = f"at most {high:.1f} %"
     else:
         range_ = f"{low:.1f} to {high:.1f} %"
-    return f"{100 * case.intended:.1f} % ({range_}, {quantity(runs, 'run')})"
+    return f"{100 * case.intended:.1f} % ({range_}: 95 % limits, {quantity(runs, 'run')})"
 
 
 def _truth(effect: float | None, terms: PowerTerms | None) -> str:
@@ -157,12 +157,12 @@ def _case_lines(case: SimulationCase, runs: int, terms: PowerTerms | None) -> It
         )
         yield label("", f"inconclusive for: {reasons}")
     stops = ", ".join(
-        f"look {number} {100 * part:.1f} %"
+        f"look {number} in {100 * part:.1f} % of runs"
         for number, part in enumerate(case.stops, start=1)
         if part
     )
     size = f"{case.expected_units:.0f} units, {case.expected_slots:.0f} slots"
-    yield label("", f"ends with {stops}; uses {size} on average")
+    yield label("", f"ends at {stops}; uses {size} on average")
 
 
 def boundary_text(found: BoundaryAnswer) -> str:

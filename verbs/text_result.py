@@ -145,7 +145,7 @@ def _diagnostic_lines(comparison: Detail) -> Iterator[str]:
             yield label("found", f"{one['name'].replace('_', ' ')}: {one['text']}; {does}")
     clear = [one["text"] for one in comparison.get("diagnostics", ()) if not one["positive"]]
     if clear:
-        yield label("looked at", "; ".join(clear))
+        yield label("checked", "\n".join(clear))
 
 
 def _named(arm: str, labels: Mapping[str, str]) -> str:

@@ -70,7 +70,7 @@ def saving_warning(known: SavingError) -> str:
         " does not grow with them. Simulated, exactly the least one is shown in"
         f" {first.lowest:g} to {first.highest:g} % of runs, where {known.meant:g} % are meant, if"
         f" costs vary by their mean, and in {second.lowest:g} to {second.highest:g} % if by twice"
-        " that; scale: log asks for the ratio of geometric means, which dear units don't carry"
+        " that; scale: log asks for the ratio of geometric means, which expensive units don't carry"
     )
 
 

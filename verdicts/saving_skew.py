@@ -32,6 +32,7 @@ from .saving_error import saving_error
 __all__ = ("POSITIVE_GROWTH", "saving_at", "saving_diagnoses")
 
 POSITIVE_GROWTH: Final = 0.4
+_MEASURE: Final = "growth with costs (how far expensive units save less than their share)"
 
 
 def saving_diagnoses(protocol: Protocol, readings: Sequence[Reading]) -> Iterator[Diagnosis]:
@@ -68,11 +69,11 @@ def _diagnosed(protocol: Protocol, name: str, pairs: Pairs) -> Diagnosis:
     if isinstance(found, Undetermined):
         return _diagnosis(f"skewed costs of {name}: {found.reason}")
     if found < POSITIVE_GROWTH:
-        head = f"the test of the saving of {name} does not hang on dear units"
-        text = f"{head}: growth with costs {found:.2f}, high from {POSITIVE_GROWTH:g}"
+        head = f"the test of the saving of {name} does not hang on expensive units"
+        text = f"{head}: {_MEASURE} {found:.2f}, high from {POSITIVE_GROWTH:g}"
         return _diagnosis(text, value=found)
     text = (
-        f"the test of the saving of {name} hangs on dear units: growth with costs {found:.2f},"
+        f"the test of the saving of {name} hangs on expensive units: {_MEASURE} {found:.2f},"
         f" high from {POSITIVE_GROWTH:g}; with such costs a saving that is not there was shown, in"
         " simulated runs, 1.4 to 4.5 times as often as is meant; scale: log would ask for the ratio"
         " of geometric means, which they don't carry"

@@ -288,6 +288,15 @@ def test_hidden_looks_tell_only_whether_the_run_goes_on(shell: Shell) -> None:
     } == set(found)  # fmt: skip
 
 
+def test_blinded_run_that_ends_early_says_alike_why_it_does(example: Make) -> None:
+    """A run ends before its last look for one reason alone, which both streams give."""
+    shell = example(**{"budget:\n": "blinding: {arms: true}\n\nbudget:\n"})
+    shell.ok("register")
+    said = shell.ok("run")
+    assert "look 1 of 2 taken: boundary crossed, the run ends\n" in said.err
+    assert "look 1 of 2 taken: boundary crossed, 12 not run\n" in said.out
+
+
 @pytest.mark.parametrize("quiet", [True, False])
 def test_receipt_beside_the_ledger_vouches_for_nothing(concluded: Shell, quiet: bool) -> None:
     """A receipt from the ledger's own folder is taken, with a word about its worth."""

@@ -143,7 +143,8 @@ def test_shares_of_few_runs_have_exact_limits(shell: Shell) -> None:
     said = shell.ok("power", "--runs", "50")
     assert "+-" not in said.out
     case = next(line for line in said.out.splitlines() if line.startswith("at border"))
-    assert "50 runs)" in case
+    assert ": 95 % limits, 50 runs)" in case
+    assert " of runs; uses " in said.out
     found = shell.ok("power", "--runs", "50", "--json").json["simulation"]["cases"]
     for one in found:
         assert one["lower"] <= one["intended"] <= one["upper"]

@@ -81,6 +81,14 @@ def test_glossary_defines_word(word: str) -> None:
     assert len(definitions()[word].split()) >= 3
 
 
+@pytest.mark.parametrize(
+    "word", ["CR2-t", "df", "Tango", "McNemar", "Fieller", "stage-wise", "growth with costs"]
+)
+def test_glossary_defines_what_a_result_prints(word: str) -> None:
+    """Methods and measures that stand in a result without a word of explanation have one here."""
+    assert len(definitions()[word].split()) >= 8
+
+
 @pytest.mark.parametrize("word", [*get_args(Status), *get_args(Verdict)])
 def test_glossary_lists_closed_words(word: str) -> None:
     """Each status and each verdict that an event may hold is explained in a table."""

@@ -290,7 +290,9 @@ def test_saving_in_proportion_does_not_hang_on_dear_units(bridge: Any) -> None:
     assert found["positive"] is False
     assert found["value"] < POSITIVE_GROWTH
     assert "found  " not in text
-    assert "the test of the saving of price does not hang on dear units: growth with costs " in text
+    assert "the test of the saving of price does not hang on expensive units: growth with" in text
+    assert "how far expensive units save less than their share" in text
+    assert "\nchecked   " in text
 
 
 def test_saving_between_arms_says_that_costs_are_not_looked_at(bridge: Any) -> None:
