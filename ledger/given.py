@@ -78,10 +78,15 @@ def read_given(
         raise RefusedError(
             f"{what} can't be read",
             where=str(path),
-            expected=f"a regular file of at most {bytes_max:,} bytes",
+            expected=_expected(error, bytes_max),
             found=error.strerror or str(error),
-            todo=todo,
+            todo=todo or "correct the path",
         ) from error
+
+
+def _expected(error: OSError, bytes_max: int) -> str:
+    absent = isinstance(error, FileNotFoundError)
+    return "a file" if absent else f"a regular file of at most {bytes_max:,} bytes"
 
 
 def read_optional(path: Path | None, *, what: str) -> bytes | None:

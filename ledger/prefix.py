@@ -44,7 +44,7 @@ def check_prefix(store: LogStore, projection: Projection, *, cache: Path, rehash
             "the ledger has lost entries since it was last read here",
             expected=f"at least {size} entries",
             found=f"{found} entries",
-            todo=f"ledger replay; where an older copy was put back, delete {cache}",
+            todo=f"ledger replay {store.path}; where an older copy was put back, delete {cache}",
         )
     last = leaf_hash(next(iter(store.read(size - 1, size)), b""))
     if last != projection.leaf:

@@ -164,14 +164,14 @@ class Number:
         """Returns the number as a float; minus zero is zero."""
         value = node.value
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return wrong(self, node, path, reading, self.expected)
+            return wrong(self, node, path, reading, self.expected, todo=_as_number(value))
         number = _float(value)
         if abs(number) > SIZE_MAX and self.high > SIZE_MAX:
             expected = f"{self.expected}, at most {SIZE_MAX:g} in size"
             return wrong(self, node, path, reading, expected)
         inside = self.low <= number <= self.high and self.above < number < self.below
         if not (math.isfinite(number) and inside):
-            return wrong(self, node, path, reading, self.expected)
+            return wrong(self, node, path, reading, self.expected, todo=f"write {self.expected}")
         return number + 0.0
 
 
@@ -200,6 +200,15 @@ class Money:
         if nano < 0 or nano <= self.above:
             return wrong(self, node, path, reading, self.expected)
         return float(value) + 0.0
+
+
+def _as_number(value: object) -> str:
+    """Returns what to write in the place of a value that is no number."""
+    text = value.strip() if isinstance(value, str) else ""
+    share = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?%", text, re.ASCII)
+    if share is None:
+        return "write a number, without quotes or a unit"
+    return f"write {float(share[1]) / 100:.12g}: a share isn't written in percent"
 
 
 def _float(value: int | float) -> float:

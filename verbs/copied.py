@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 __all__ = ("print_copied",)
 
 
+_SQLITE = (".db", ".sqlite", ".sqlite3")
+
+
 def print_copied(out: Output, done: Copied, *, source: Path, target: Path) -> None:
     """Prints text or JSON, the receipt, and the command that verifies the copy."""
     entries = quantity(done.size, "entry", "entries")
     out.text(label("copied", f"{entries} from {source} to {target}, every leaf and the root equal"))
+    if target.suffix not in (*_SQLITE, ".jsonl"):
+        out.note(f"{target} holds SQLite: only a name that ends with .jsonl gets JSON Lines")
     if done.left_out:
         torn = quantity(done.left_out, "byte")
         text = f"{torn} after the last whole entry of {source}, as after a crash"

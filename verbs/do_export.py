@@ -68,7 +68,7 @@ def command(
     key: str | None,
     ledger: Path,
 ) -> None:
-    """Copies a whole ledger with its blobs into TARGET; .jsonl or .db picks the store.
+    """Copies a whole ledger with its blobs into TARGET: JSON Lines for .jsonl, else SQLite.
 
     Every entry, its leaf and the root stay the same. A file that exists is never overwritten.
     """

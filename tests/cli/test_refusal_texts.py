@@ -65,3 +65,40 @@ def test_broken_key_file_says_what_a_key_file_is(
     assert str(path) == said["where"]
     assert said["found"].startswith("6 bytes")
     assert "secret" not in said["found"] + said["expected"]
+
+
+@pytest.mark.parametrize("words", [("check",), ("compare",), ("verify-proof",)])
+def test_file_that_is_not_there_is_called_that(shell: Shell, words: tuple[str, ...]) -> None:
+    """No size is spoken of, and there is something to do."""
+    name = "nofile.yaml" if words == ("check",) else "nofile.csv"
+    said = parts_of(shell, *words, name)
+    assert ("a file", "No such file or directory") == (said["expected"], said["found"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "todo"),
+    [
+        ("alpha: 0.05", "alpha: 5%", "write 0.05: a share isn't written in percent"),
+        ("alpha: 0.05", "alpha: five", "write a number, without quotes or a unit"),
+        ("limit: 0.1 ", "limit: 0.5 ", "write a number from 0 to 0.2"),
+    ],
+)
+def test_number_says_what_to_write(example: Make, old: str, new: str, todo: str) -> None:
+    """A share in percent, a word, and a number out of its range each have a way out."""
+    assert todo == parts_of(example(**{old: new}), "check")["todo"]
+
+
+def test_copy_under_an_odd_name_is_said_to_hold_sqlite(concluded: Shell) -> None:
+    """A suffix that picks no store isn't taken in silence."""
+    assert "copy.txt holds SQLite" in concluded.ok("export", "copy.txt").err
+    assert "SQLite" not in concluded.ok("export", "copy.db").err
+
+
+def test_ledger_that_lost_entries_names_itself_in_the_way_out(concluded: Shell) -> None:
+    """What is to be replayed is the ledger that was read."""
+    concluded.ok("export", "copy.jsonl")
+    path = concluded.folder / "copy.jsonl"
+    concluded.ok("run", "--ledger", path.name)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+    said = concluded.ledger("status", "--ledger", path.name)
+    assert (12, True) == (said.code, f"ledger replay {path}" in said.err)

@@ -425,7 +425,8 @@ def test_a_refusal_reads_file_line_field_expected_found() -> None:
     assert str(caught.value) == (
         f"pro.yaml:{line}: analysis.alpha: the value is not acceptable\n"
         "  expected  a number from 0.000001 to 0.2\n"
-        "  found     number 0.5"
+        "  found     number 0.5\n"
+        "  do        write a number from 0.000001 to 0.2"
     )
 
 
