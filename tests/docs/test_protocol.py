@@ -14,6 +14,7 @@ from fairtrial.drivers.answer import parse_mapping
 from fairtrial.drivers.answer_fields import ANSWER_KEYS
 from fairtrial.drivers.port import Job, job_mapping
 from fairtrial.engine.assumptions_file import FILE, parse_assumptions
+from fairtrial.engine.checking import check_plan
 from fairtrial.ledger.protocol import encode_resolved
 from fairtrial.protocols.fields import PROTOCOL
 from fairtrial.protocols.file import parse_supported
@@ -83,6 +84,25 @@ def test_each_example_is_taken_and_changes_the_plan(example: str) -> None:
     small = parse_supported(SMALL.encode(), name="small", media="yaml")
     merged = parse_supported(_merged(example), name="example", media="yaml")
     assert encode_resolved(small) != encode_resolved(merged)
+
+
+@pytest.mark.parametrize(("fewer", "is_refused"), [(0, False), (10, True)])
+def test_smallest_plan_takes_as_many_units_as_are_said(
+    tmp_path: Path, fewer: int, is_refused: bool
+) -> None:
+    """With the tickets and customers of the text it has its power, with a tenth fewer it hasn't."""
+    said = re.search(r"takes about (\d+) tickets of (\d+) customers", TEXT)
+    assert said is not None
+    tickets, customers = map(int, said.groups())
+    each = tickets // customers
+    rows = [f"t{c}-{i},c{c}" for c in range(customers - fewer) for i in range(each)]
+    (tmp_path / "units.csv").write_text("\n".join(["ticket,customer", *rows]) + "\n")
+    outcomes = [f"{row.partition(',')[0]},1" for row in rows]
+    for name in ("old.csv", "new.csv"):
+        (tmp_path / name).write_text("\n".join(["ticket,solved", *outcomes]) + "\n")
+    (tmp_path / "protocol.yaml").write_text(SMALL)
+    found = check_plan(tmp_path / "protocol.yaml").design.power
+    assert is_refused == bool(found.refused)
 
 
 def test_what_a_driver_is_asked_and_answers_is_said() -> None:
