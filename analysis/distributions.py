@@ -4,8 +4,8 @@ Job: give the other modules quantiles and tails, as scalars and, where a loop wo
 arrays. Leaves every statistical meaning to them.
 
 Rules:
-    - `scipy.special` only, loaded at the first call and no more of it than is used
-      (`special_functions.py`): SciPy is slow to import, and `ledger --help` must not pay for it.
+    - `scipy.special` only, imported at the first call: `scipy.stats` is slow to import, and
+      `ledger --help` must not pay for either.
     - Tails are computed as tails, never as 1 - cdf, so small p keep their digits.
     - An argument outside its range is a ValueError; no function returns NaN.
 """
@@ -13,12 +13,12 @@ Rules:
 from __future__ import annotations
 
 import math
+from functools import cache
+from types import ModuleType
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
-
-from .special_functions import special_functions
 
 __all__ = (
     "beta_quantile",
@@ -51,14 +51,14 @@ IntArray = npt.NDArray[np.int64]
 def normal_quantile(p: float) -> float:
     """Returns the standard normal quantile of `p` in (0, 1)."""
     _check_probability(p)
-    return float(special_functions().ndtri(p))
+    return float(_special().ndtri(p))
 
 
 def normal_quantile_array(p: FloatArray) -> FloatArray:
     """Returns standard normal quantiles of probabilities inside (0, 1), any shape."""
     if p.size and not (float(p.min()) > 0.0 and float(p.max()) < 1.0):
         raise ValueError("p: expected numbers inside (0, 1)")
-    return np.asarray(special_functions().ndtri(p), dtype=np.float64)
+    return np.asarray(_special().ndtri(p), dtype=np.float64)
 
 
 def normal_upper_quantile(p: float) -> float:
@@ -69,29 +69,29 @@ def normal_upper_quantile(p: float) -> float:
 def normal_cdf(x: float) -> float:
     """Returns P(Z <= x)."""
     _check_number("x", x)
-    return float(special_functions().ndtr(x))
+    return float(_special().ndtr(x))
 
 
 def normal_sf(x: float) -> float:
     """Returns P(Z > x)."""
     _check_number("x", x)
-    return float(special_functions().ndtr(-x))
+    return float(_special().ndtr(-x))
 
 
 def log_beta_array(a: FloatArray, b: FloatArray) -> FloatArray:
     """Returns ln B(a, b) elementwise for a, b > 0, any shape."""
-    return np.asarray(special_functions().betaln(a, b), dtype=np.float64)
+    return np.asarray(_special().betaln(a, b), dtype=np.float64)
 
 
 def normal_log_cdf(x: float) -> float:
     """Returns ln P(Z <= x), finite far into the lower tail."""
     _check_number("x", x)
-    return float(special_functions().log_ndtr(x))
+    return float(_special().log_ndtr(x))
 
 
 def normal_sf_array(x: FloatArray) -> FloatArray:
     """Returns P(Z > x) elementwise, any shape."""
-    return cast(FloatArray, special_functions().ndtr(-x))
+    return cast(FloatArray, _special().ndtr(-x))
 
 
 def normal_density_array(x: FloatArray) -> FloatArray:
@@ -103,7 +103,7 @@ def t_quantile(p: float, df: float) -> float:
     """Returns the quantile of `p` in (0, 1) of Student's t with `df` > 0, fractional allowed."""
     _check_probability(p)
     _check_positive("df", df)
-    return float(special_functions().stdtrit(df, p))
+    return float(_special().stdtrit(df, p))
 
 
 def t_upper_quantile(p: float, df: float) -> float:
@@ -116,14 +116,14 @@ def t_upper_quantile_array(p: float, df: FloatArray) -> FloatArray:
     _check_probability(p)
     if df.size:
         _check_positive("df", float(df.min()))
-    return np.asarray(-special_functions().stdtrit(df, p) + 0.0, dtype=np.float64)
+    return np.asarray(-_special().stdtrit(df, p) + 0.0, dtype=np.float64)
 
 
 def t_cdf(x: float, df: float) -> float:
     """Returns P(T <= x) of Student's t with `df` > 0."""
     _check_number("x", x)
     _check_positive("df", df)
-    return float(special_functions().stdtr(df, x))
+    return float(_special().stdtr(df, x))
 
 
 def t_sf(x: float, df: float) -> float:
@@ -136,7 +136,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
     _check_probability(p)
     _check_positive("a", a)
     _check_positive("b", b)
-    return float(special_functions().betaincinv(a, b, p))
+    return float(_special().betaincinv(a, b, p))
 
 
 def beta_quantile_array(p: float, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -145,7 +145,7 @@ def beta_quantile_array(p: float, a: FloatArray, b: FloatArray) -> FloatArray:
     if a.size:
         _check_positive("a", float(a.min()))
         _check_positive("b", float(b.min()))
-    return np.asarray(special_functions().betaincinv(a, b, p), dtype=np.float64)
+    return np.asarray(_special().betaincinv(a, b, p), dtype=np.float64)
 
 
 def binomial_cdf(k: int, n: int, p: float) -> float:
@@ -156,7 +156,7 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
         return 0.0
     if k >= n:
         return 1.0
-    return float(special_functions().betaincc(k + 1.0, float(n - k), p))
+    return float(_special().betaincc(k + 1.0, float(n - k), p))
 
 
 def binomial_cdf_array(k: IntArray, n: IntArray, p: float) -> FloatArray:
@@ -165,9 +165,7 @@ def binomial_cdf_array(k: IntArray, n: IntArray, p: float) -> FloatArray:
         raise ValueError(f"binomial_cdf: expected 0 <= k <= n and p in [0, 1], found p={p}")
     found = np.ones(k.size)
     below = k < n
-    found[below] = special_functions().betaincc(
-        k[below] + 1.0, (n - k)[below].astype(np.float64), p
-    )
+    found[below] = _special().betaincc(k[below] + 1.0, (n - k)[below].astype(np.float64), p)
     return found
 
 
@@ -176,14 +174,14 @@ def chi2_sf(x: float, df: float) -> float:
     _check_positive("df", df)
     if not x >= 0.0:
         raise ValueError(f"x: expected >= 0, found {x}")
-    return float(special_functions().chdtrc(df, x))
+    return float(_special().chdtrc(df, x))
 
 
 def chi2_quantile(p: float, df: float) -> float:
     """Returns the quantile of `p` in (0, 1) of chi-square with `df` > 0, fractional allowed."""
     _check_probability(p)
     _check_positive("df", df)
-    return 2.0 * float(special_functions().gammaincinv(df / 2.0, p))
+    return 2.0 * float(_special().gammaincinv(df / 2.0, p))
 
 
 def noncentral_t_cdf(x: float, df: float, noncentrality: float) -> float:
@@ -191,7 +189,14 @@ def noncentral_t_cdf(x: float, df: float, noncentrality: float) -> float:
     _check_number("x", x)
     _check_number("noncentrality", noncentrality)
     _check_positive("df", df)
-    return float(special_functions().nctdtr(df, noncentrality, x))
+    return float(_special().nctdtr(df, noncentrality, x))
+
+
+@cache
+def _special() -> ModuleType:
+    from scipy import special  # type: ignore[import-untyped]  # scipy ships no types
+
+    return cast(ModuleType, special)
 
 
 def _check_probability(p: float) -> None:
