@@ -248,10 +248,12 @@ def _after_stopping(endpoint: Detail) -> Iterator[str]:
     found = endpoint.get("after_stopping")
     if found is None or found["looks"] < 2:
         return
-    estimate = difference(found["estimate"], points=endpoint["in_points"])
+    points, null = endpoint["in_points"], endpoint.get("against")
+    estimate = difference(found["estimate"], points=points)
+    held = against_text(null, points=points, ratio=endpoint["scale"] == "log")
     yield (
         f"stage-wise, over {count(found['looks'])} looks: median-unbiased {estimate}"
-        f" ({_limits(found, endpoint)}), one-sided p {p_value(found['p_one_sided'])}"
+        f" ({_limits(found, endpoint)}), one-sided p {p_value(found['p_one_sided'])}{held}"
     )
 
 

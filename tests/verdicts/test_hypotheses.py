@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairtrial.verbs.text_result import endpoint_lines
 from fairtrial.verbs.text_tests import against_text, deciding_tests
 from fairtrial.verdicts.hypotheses import hypotheses_of
 
@@ -70,3 +71,27 @@ def test_p_of_a_saving_is_held_against_the_saving() -> None:
     }
     line = "CR2-t of the saving p 0.000012 against a saving of 20 %"
     assert [line] == list(deciding_tests(endpoint))
+
+
+def test_stage_wise_p_has_the_hypothesis_of_its_endpoint() -> None:
+    """What counts the looks is held against what the looks were."""
+    endpoint = {
+        "interval": None,
+        "tests": {},
+        "discordant": None,
+        "in_points": True,
+        "scale": "raw",
+        "units": {"excluded_count": 0, "lost": {}},
+        "after_stopping": {
+            "looks": 2,
+            "estimate": 0.1,
+            "lower": 0.01,
+            "upper": 0.2,
+            "p_one_sided": 0.0015,
+        },
+        "undetermined": None,
+        "warnings": [],
+        "against": {"difference": -0.03, "saving": None},
+    }
+    (line,) = endpoint_lines(endpoint, "A", "B")
+    assert line.endswith("one-sided p 0.0015 against a difference of -3.0 points")
