@@ -21,17 +21,20 @@ from .conftest import Lab, stop
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Verbs that read, and verbs that are refused while the arms are blinded.
+# Verbs that read, and verbs that are refused while the arms are blinded; END is the entry of an
+# attempt's end.
 COMMANDS = (
     *("status", "status --json", "look --number 1", "replay --json", "log", "run --json"),
-    *("result --json", "withdraw --reason=x", "settle 9 --usd 1 --reason=x"),
-    *("show 9 --artifact diary.txt", "redact 2:X.identity --reason=x"),
+    *("result --json", "withdraw --reason=x", "settle END --usd 1 --reason=x"),
+    *("show END --artifact diary.txt", "redact 2:X.identity --reason=x"),
 )
 
 
 def views(lab: Lab) -> Iterator[tuple[str, str]]:
     """Yields everything that a blinded experiment says of itself, and the ledger's own bytes."""
-    for command in COMMANDS:
+    ends = (e["seq"] for e in lab.entries() if e["event"]["kind"].startswith("attempt_end/"))
+    end = str(next(ends))
+    for command in (one.replace("END", end) for one in COMMANDS):
         done = lab.call(*command.split(), expect=None)
         yield command, done.stdout + done.stderr
     for seq in range(len(lab.stored())):
