@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
+import anyio.lowlevel
 
 from fairtrial.custody.sealing import seal_of
 from fairtrial.custody.trial import Trial
@@ -52,6 +53,7 @@ from .recording import (
     ends_slot,
     given_up,
     interrupted,
+    is_plain_outcome,
 )
 from .schedule import Schedule, Step, pending_of
 from .signals import watch_signals
@@ -280,9 +282,11 @@ class Executor:
 
     async def _begin(self, schedule: Schedule, position: int) -> bool:
         """Puts the beginning of an attempt on record; returns whether it may stand."""
-        (outcome,) = await self._writer.append_each(
-            [Draft(beginning(self._known, position, self._session))]
-        )
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        drafts = [Draft(beginning(self._known, position, self._session))]
+        # Who is cancelled here couldn't say how it ended.
+        with anyio.CancelScope(shield=True):
+            (outcome,) = await self._writer.append_each(drafts)
         return self._has_begun(schedule, position, outcome)
 
     def _has_begun(
@@ -329,16 +333,18 @@ class Executor:
             await self._put(slot, ending, [Draft(attempt_end(ending, {}), ending.artifacts())])
             return 0
         drafts = [Draft(decision(ending, {}), ending.artifacts())]
-        following = self._following(schedule)
+        following = self._following(schedule, ending)
         if following:
             drafts.append(Draft(beginning(self._known, following, session)))
         begun = await self._put(slot, ending, drafts)
         return following if begun and self._has_begun(schedule, following, begun[0]) else 0
 
-    def _following(self, schedule: Schedule) -> int:
+    def _following(self, schedule: Schedule, ending: Ending) -> int:
         if self._stop is not None or self._is_out_of_time():
             return 0
-        return schedule.next_beside_outcome()
+        arm = slots_of(self._known).arm[ending.slot.position]
+        plain = is_plain_outcome(ending, self._known.arms[arm].reserve_nanousd)
+        return schedule.next_beside_outcome() if plain else 0
 
     async def _put(
         self, slot: Slot, ending: Ending, drafts: Sequence[Draft]

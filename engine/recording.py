@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fairtrial.drivers.answer import Answer
-from fairtrial.ledger.canonical import check_text
+from fairtrial.ledger.canonical import check_text, encode_event
+from fairtrial.ledger.entry import fits
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import Attempt, AttemptEnd, Blob, Decision, Origin, Rules
 from fairtrial.ledger.state import Experiment, slots_of
@@ -30,9 +31,12 @@ __all__ = (
     "ends_slot",
     "given_up",
     "interrupted",
+    "is_plain_outcome",
 )
 
 ANSWER_BYTES_MAX = 200
+# Stands for an artifact that isn't stored yet: every blob is named in as many bytes, or fewer.
+_ANY_BLOB = Blob(size=2**53 - 1, blake3="0" * 64, sha256="0" * 64)
 
 
 class Ending(NamedTuple):
@@ -113,6 +117,15 @@ def decision(ending: Ending, artifacts: Mapping[str, Blob]) -> Decision:
         origin=ending.origin,
         artifacts=dict(artifacts),
     )
+
+
+def is_plain_outcome(ending: Ending, reserve_nanousd: int) -> bool:
+    """Returns whether an outcome can be stored and costs no more than its attempt reserved."""
+    try:
+        event = decision(ending, dict.fromkeys(ending.artifacts(), _ANY_BLOB))
+        return fits(encode_event(event)) and (event.cost_nanousd or 0) <= reserve_nanousd
+    except LedgerError:
+        return False
 
 
 def attempt_end(ending: Ending, artifacts: Mapping[str, Blob]) -> AttemptEnd:

@@ -352,6 +352,26 @@ def test_error_is_on_record_before_what_is_next_is_chosen(tmp_path: Path) -> Non
     assert all(len(kinds) == 1 for kinds in commits if "attempt_end" in kinds)
 
 
+def test_bad_output_is_on_record_before_what_is_next_is_chosen(tmp_path: Path) -> None:
+    """An outcome that no event can hold takes no attempt on record that it would come before."""
+    bench = Bench(tmp_path, units=10, attempts=1)
+    bad = Answer(status="ok", scores={"": 1.0})
+    driver = ScriptedDriver(lambda job: bad if job.arm == "A" else GOOD)
+    assert "arm_failing" == bench.run(driver, concurrency=1)[0]
+    run = [event for event in bench.events() if isinstance(event, (Attempt, AttemptEnd, Decision))]
+    assert all(isinstance(event, Attempt) for event in run[::2])
+    assert all(isinstance(event, (AttemptEnd, Decision)) for event in run[1::2])
+    assert 5 == sum(start.arm == "A" for start in driver.started)
+
+
+def test_outcome_over_its_reservation_cuts_no_pair(tmp_path: Path) -> None:
+    """What a dear outcome costs is on record before the next pair is asked for room."""
+    bench = Bench(tmp_path, units=5, usd=0.51)
+    dear = Answer(status="ok", scores={"passed": 1.0}, cost_nanousd=140_000_000)
+    assert "ceiling" == bench.run(ScriptedDriver(lambda _: dear), concurrency=1)[0]
+    assert {2} == set(Counter(decision.unit for decision in bench.decisions()).values())
+
+
 def test_job_is_that_of_the_protocol(tmp_path: Path) -> None:
     """A driver gets the declared input, its settings and limits, and a seed shared by the arms."""
     bench = Bench(tmp_path, units=5)
@@ -635,6 +655,22 @@ def test_cancelled_run_says_how_its_attempts_ended(tmp_path: Path) -> None:
     kinds = _kinds(bench.events())
     assert kinds["Attempt"] == kinds["Decision"] + kinds["AttemptEnd"]
     assert "complete" == bench.run(ScriptedDriver(_good))[0]
+
+
+def test_attempt_that_a_cancellation_meets_as_it_begins_ends_on_record(tmp_path: Path) -> None:
+    """Its commit is under way when the run is cancelled: it's stored, so its end is too."""
+    bench, gates, driver = Bench(tmp_path), Gates(), ScriptedDriver(_good)
+    gates.shut(1)
+
+    async def cancel(executor: Executor) -> None:
+        await _until(lambda: gates.entered == 1)
+        gates.open(1)
+        raise RuntimeError("the host gives up")
+
+    with pytest.raises(BaseExceptionGroup):
+        bench.run(driver, concurrency=1, beside=cancel, prepare=gates.stand_before)
+    (end,) = [event for event in bench.events() if isinstance(event, AttemptEnd)]
+    assert ("interrupted", driver.started) == (end.status, driver.cancelled)
 
 
 def test_ceiling_is_never_passed_by_parallel_work(tmp_path: Path) -> None:
