@@ -75,7 +75,7 @@ def test_p_of_a_saving_is_held_against_the_saving() -> None:
 
 def test_stage_wise_p_has_the_hypothesis_of_its_endpoint() -> None:
     """What counts the looks is held against what the looks were."""
-    endpoint = {
+    endpoint: dict[str, Any] = {
         "interval": None,
         "tests": {},
         "discordant": None,
