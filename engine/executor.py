@@ -284,10 +284,10 @@ class Executor:
         """Puts the beginning of an attempt on record; returns whether it may stand."""
         await anyio.lowlevel.checkpoint_if_cancelled()
         drafts = [Draft(beginning(self._known, position, self._session))]
-        # Who is cancelled here couldn't say how it ended.
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):  # who is cancelled here couldn't say how it ended
             (outcome,) = await self._writer.append_each(drafts)
-        return self._has_begun(schedule, position, outcome)
+            return self._has_begun(schedule, position, outcome)
+        return False
 
     def _has_begun(
         self, schedule: Schedule, position: int, outcome: Appended | LedgerError
