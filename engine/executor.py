@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
-import anyio.lowlevel
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from fairtrial.custody.sealing import seal_of
 from fairtrial.custody.trial import Trial
@@ -53,7 +53,7 @@ from .recording import (
     ends_slot,
     given_up,
     interrupted,
-    is_plain_outcome,
+    is_within,
 )
 from .schedule import Schedule, Step, pending_of
 from .signals import watch_signals
@@ -282,7 +282,7 @@ class Executor:
 
     async def _begin(self, schedule: Schedule, position: int) -> bool:
         """Puts the beginning of an attempt on record; returns whether it may stand."""
-        await anyio.lowlevel.checkpoint_if_cancelled()
+        await checkpoint_if_cancelled()
         drafts = [Draft(beginning(self._known, position, self._session))]
         with anyio.CancelScope(shield=True):  # who is cancelled here couldn't say how it ended
             (outcome,) = await self._writer.append_each(drafts)
@@ -340,11 +340,11 @@ class Executor:
         return following if begun and self._has_begun(schedule, following, begun[0]) else 0
 
     def _following(self, schedule: Schedule, ending: Ending) -> int:
-        if self._stop is not None or self._is_out_of_time():
-            return 0
         arm = slots_of(self._known).arm[ending.slot.position]
-        plain = is_plain_outcome(ending, self._known.arms[arm].reserve_nanousd)
-        return schedule.next_beside_outcome() if plain else 0
+        within = is_within(ending.answer, self._known.arms[arm].reserve_nanousd)
+        # One that no event can hold becomes an error, perhaps the last one of a streak.
+        plain = within and not self._known.tallies[arm].streak and self._stop is None
+        return schedule.next_beside_outcome() if plain and not self._is_out_of_time() else 0
 
     async def _put(
         self, slot: Slot, ending: Ending, drafts: Sequence[Draft]

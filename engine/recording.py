@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fairtrial.drivers.answer import Answer
-from fairtrial.ledger.canonical import check_text, encode_event
-from fairtrial.ledger.entry import fits
+from fairtrial.ledger.canonical import check_text
 from fairtrial.ledger.errors import LedgerError
 from fairtrial.ledger.events import Attempt, AttemptEnd, Blob, Decision, Origin, Rules
 from fairtrial.ledger.state import Experiment, slots_of
@@ -31,12 +30,10 @@ __all__ = (
     "ends_slot",
     "given_up",
     "interrupted",
-    "is_plain_outcome",
+    "is_within",
 )
 
 ANSWER_BYTES_MAX = 200
-# Stands for an artifact that isn't stored yet: every blob is named in as many bytes, or fewer.
-_ANY_BLOB = Blob(size=2**53 - 1, blake3="0" * 64, sha256="0" * 64)
 
 
 class Ending(NamedTuple):
@@ -119,12 +116,12 @@ def decision(ending: Ending, artifacts: Mapping[str, Blob]) -> Decision:
     )
 
 
-def is_plain_outcome(ending: Ending, reserve_nanousd: int) -> bool:
-    """Returns whether an outcome can be stored and costs no more than its attempt reserved."""
+def is_within(answer: Answer, reserve_nanousd: int) -> bool:
+    """Returns whether an answer costs no more than its attempt reserved."""
     try:
-        event = decision(ending, dict.fromkeys(ending.artifacts(), _ANY_BLOB))
-        return fits(encode_event(event)) and (event.cost_nanousd or 0) <= reserve_nanousd
-    except LedgerError:
+        return answer.cost_nanousd is None or answer.cost_nanousd <= reserve_nanousd
+    except TypeError:
+        # A driver that breaks its contract: the answer is refused where it would be stored.
         return False
 
 
